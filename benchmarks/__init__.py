@@ -1,0 +1,1 @@
+"""What tidegate costs and how fast it is, next to others on the same stream in the same run."""

@@ -1,0 +1,73 @@
+"""``tidegate config check``, as a process."""
+
+import json
+import os
+
+import pytest
+
+
+@pytest.fixture
+def check(tidegate, tmp_path):
+    """Run it in a folder with a file that says this, where no other file is found."""
+
+    def run(text, *words, **environ):
+        (tmp_path / "tidegate.toml").write_text(text)
+        ours = {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)} | environ
+        rest = {name: text for name, text in os.environ.items() if "TIDEGATE" not in name}
+        return tidegate("config", "check", *words, cwd=tmp_path, env={**rest, **ours})
+
+    return run
+
+
+def test_values_are_explained_with_their_origins(check):
+    status, output, errors = check("drain_s = 3\nkeys = ['env:NOBODY']", TIDEGATE_HEARTBEAT_S="4")
+
+    lines = {line.split()[0]: line.split(maxsplit=3)[1:] for line in output.splitlines() if line}
+    assert (status, errors) == (0, "")
+    assert lines["drain_s"][:2] == ["3", "tidegate.toml:1"]
+    assert lines["heartbeat_s"][:2] == ["4", "TIDEGATE_HEARTBEAT_S"]
+    assert lines["listen"][:2] == ["127.0.0.1:8765", "built-in"]
+    assert lines["listen"][2].startswith("where clients connect")
+    assert "! keys: the environment variable NOBODY is not set" in output
+
+
+def test_report_is_data_if_asked_for(check):
+    status, output, _ = check("drain_s = 3", "--json")
+
+    report = json.loads(output)
+    assert status == 0
+    assert report["errors"] == []
+    assert {"key", "value", "origin", "meaning"} == {*report["rows"][0]}
+    assert report["path"].endswith("tidegate.toml")
+
+
+def test_all_that_is_wrong_is_said_and_is_wrong_use(check):
+    status, output, errors = check("drain = 3\nlisten = 5")
+
+    assert (status, output) == (2, "")
+    assert errors.splitlines()[:2] == [
+        "tidegate: 2 errors in the configuration:",
+        "  tidegate.toml:1: the top of the file has no key 'drain': did you mean 'drain_s'?",
+    ]
+
+
+def test_what_is_wrong_is_data_too(check):
+    status, output, errors = check("drain = 3", "--json")
+
+    assert (status, errors) == (2, "")
+    assert json.loads(output) == {
+        "errors": [
+            "tidegate.toml:1: the top of the file has no key 'drain': did you mean 'drain_s'?"
+        ]
+    }
+
+
+def test_another_file_can_be_named(check, tmp_path):
+    (tmp_path / "other.toml").write_text("drain_s = 9")
+
+    assert "other.toml:1" in check("", "--config", "other.toml")[1]
+    status, _, errors = check("", "--config", "none.toml")
+    assert (status, errors) == (
+        2,
+        "tidegate: none.toml: cannot be read (No such file or directory)\n",
+    )

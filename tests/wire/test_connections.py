@@ -1,0 +1,122 @@
+"""Connections that are refused, lost or used again, and the clients that own them."""
+
+import pytest
+
+from tests.wire.test_transport import at
+from tidegate.lab import Answer, Lab, chat, gate
+from tidegate.protocol.attempts import Ended, Target
+from tidegate.protocol.failures import FailureKind
+from tidegate.testing.eventually import eventually
+
+
+class TestConnection:
+    def test_unknown_name(self, worker):
+        failure = worker.failure(Target("chat", base_url="http://name.invalid/v1"))
+
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "dns")
+        assert failure.retryable
+        assert "name.invalid" in failure.detail
+
+    def test_refused(self, worker, dead_port):
+        failure = worker.failure(at(dead_port))
+
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "connect")
+        assert str(dead_port) in failure.detail
+
+    def test_nobody_takes_the_connection(self, worker, deaf_port):
+        failure = worker.failure(at(deaf_port), connect_timeout_s=0.05)
+
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "connect")
+
+    def test_handshake_hangs(self, worker, mute_port):
+        failure = worker.failure(at(mute_port[0], "https"), connect_timeout_s=0.05)
+
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "connect")
+
+    def test_unknown_certificate(self, worker, target_of):
+        with Lab(tls=True) as lab:
+            failure = worker.failure(target_of(lab))
+
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "tls")
+        assert not failure.retryable
+        assert lab.requests == []
+
+    def test_tls_to_a_plain_server(self, worker, lab):
+        failure = worker.failure(at(lab.port, "https"))
+
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "tls")
+
+    @pytest.mark.parametrize("verify", ["ca", False])
+    def test_certificate_can_be_trusted_or_not_looked_at(self, worker, target_of, verify):
+        with Lab([chat.answer("a")], tls=True) as lab:
+            target = target_of(lab, verify=lab.ca_file if verify == "ca" else verify)
+
+            assert worker.outcome(target)[0] == "a"
+
+    def test_certificate_file_that_is_not_there(self, worker, target_of):
+        with Lab(tls=True) as lab:
+            failure = worker.failure(target_of(lab, verify="/nowhere/ca.pem"))
+
+        assert (failure.kind, failure.reason) == (FailureKind.BAD_REQUEST, "verify")
+
+    @pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/v1", "nonsense"])
+    def test_address_that_is_none(self, worker, url):
+        failure = worker.failure(Target("chat", base_url=url))
+
+        assert (failure.kind, failure.reason) == (FailureKind.BAD_REQUEST, "url")
+
+    def test_proxy_that_refuses(self, worker, dead_port):
+        target = Target("chat", base_url="http://far/", proxy=f"http://127.0.0.1:{dead_port}")
+
+        assert worker.failure(target).reason == "proxy"
+
+    def test_proxy_that_is_no_tunnel(self, worker, lab):
+        target = Target("chat", base_url="https://far.invalid/", proxy=lab.base)
+
+        failure = worker.failure(target)
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "proxy")
+
+    def test_answer_that_is_not_http(self, worker, mute_port):
+        port, listener = mute_port
+        token = worker.start(at(port))
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(b"SSH-2.0-OpenSSH_9\r\n\r\n")
+
+            failure = worker.end_of(token).failure
+        assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "protocol")
+
+
+class TestClients:
+    def test_endpoint_that_is_gone_is_forgotten(self, worker):
+        worker.providers._clients._limit = 2
+        with Lab([Answer.json(chat.completion("a"), headers={}) for _ in range(4)]) as lab:
+            for key in ("one", "two", "three", "one"):
+                assert worker.outcome(Target("chat", base_url=lab.url, api_key=key))[0] == "a"
+                eventually(lambda: not worker.providers._attempts)
+            eventually(lambda: len(worker.providers._clients._senders) == 2)
+            eventually(lambda: lab.open_connections_count == 2)
+
+            assert lab.connections_count == 4
+
+    def test_client_in_use_is_not_closed(self, worker):
+        worker.providers._clients._limit = 0
+        held = Answer((chat.text("a"), gate("go"), chat.finish(), chat.done()))
+        with Lab([held, chat.answer("b")]) as lab:
+            token = worker.start(lab)
+            worker.wait_text(token, "a")
+            worker.outcome(Target("chat", base_url=lab.url, api_key="another"))
+            lab.open("go")
+
+            assert worker.end_of(token) == Ended(1, token)
+            eventually(lambda: not worker.providers._clients._senders)
+
+    def test_headers_and_query_do_not_make_another_client(self, worker, lab, target_of):
+        lab.add(chat.answer("a"), chat.answer("b"))
+        worker.outcome(target_of(lab, headers=(("x-turn", "1"),), query=(("n", "1"),)))
+        eventually(lambda: not worker.providers._attempts)
+        worker.outcome(target_of(lab, headers=(("x-turn", "2"),)))
+
+        assert lab.connections_count == 1
+        assert [each.headers["x-turn"] for each in lab.requests] == ["1", "2"]

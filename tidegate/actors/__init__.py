@@ -1,0 +1,1 @@
+"""The actors: provider, sink, supervisor, each a pure machine in a thin shell."""

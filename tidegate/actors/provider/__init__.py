@@ -1,0 +1,1 @@
+"""The provider actor: one attempt at a turn, in a worker process."""

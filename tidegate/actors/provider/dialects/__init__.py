@@ -1,0 +1,1 @@
+"""What each wire's bodies mean; pure."""

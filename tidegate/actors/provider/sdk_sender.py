@@ -1,0 +1,90 @@
+"""Requests that an SDK builds and authenticates; what it has built once is sent again.
+
+To build a request takes an SDK longer than everything else up to the first byte on the socket, and
+comes out the same each time: for one client, address, headers and query, only the body differs. So
+the first request is the SDK's, and its address and headers serve those that follow. What has other
+headers or goes elsewhere is another first request, and so is one that was redirected.
+
+Path: ``provider/transport.py`` -> this -> ``provider/connections.py``
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+
+import httpx2
+
+from tidegate.actors.provider.heads import Head
+from tidegate.actors.provider.network import client_over, connections_for
+from tidegate.protocol.attempts import Order, Target
+
+
+HEADS_MAX = 64
+"""How many are kept: a target has few, unless its users set headers of their own."""
+
+
+class SdkSender(ABC):
+    """One SDK client.
+
+    Args:
+        target: where to, and as whom; headers and query are each request's own.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._connections = connections_for(target)
+        self._http = client_over(self._connections, target)
+        self._heads: dict[Hashable, Head] = {}
+
+    @property
+    def made(self) -> bool:
+        """It is complete from the start."""
+        return True
+
+    async def make(self) -> None:  # noqa: B027 - there is nothing left to do
+        """Make what it lacks, which is nothing."""
+
+    async def send(self, order: Order) -> httpx2.Response:
+        """Send a request and return the response unread, or read if its status is an error.
+
+        Raises:
+            Exception: of the SDK, the transport or the operating system; see ``failure_from``.
+        """
+        path, body = self._path_for(order), self._body_for(order)
+        key = (path, order.target.headers, order.target.query)
+        head = self._heads.get(key)
+        # A capture shows the request as the SDK makes it.
+        if head is not None and not order.capture:
+            response = await self._connections.send(head, body, order.connect_timeout_s)
+            if not response.is_redirect:
+                if response.is_error:
+                    response.request = httpx2.Request(head.method, str(head.url))  # it is told
+                    await response.aread()
+                return response
+            self._heads.pop(key, None)  # several may be redirected at the same time
+            await response.aclose()
+        response = await self._build_and_send(order, path, body)
+        if not response.history:
+            self._keep(key, Head.of(response.request))
+        return response
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    @abstractmethod
+    def _path_for(self, order: Order) -> str:
+        """Return what follows the base URL."""
+
+    @abstractmethod
+    def _body_for(self, order: Order) -> bytes:
+        """Return the payload with what this attempt asks for."""
+
+    @abstractmethod
+    async def _build_and_send(self, order: Order, path: str, body: bytes) -> httpx2.Response:
+        """Let the SDK do what ``send`` does."""
+
+    def _keep(self, key: Hashable, head: Head) -> None:
+        if len(self._heads) >= HEADS_MAX:
+            del self._heads[next(iter(self._heads))]
+        self._heads[key] = head

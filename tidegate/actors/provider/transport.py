@@ -1,0 +1,179 @@
+"""The only way to a provider: SDK clients that are kept, and requests that come back unread.
+
+Path: ``provider/connections.py`` -> this -> ``provider/actor.py``
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, OrderedDict
+from typing import NamedTuple
+
+import httpx2
+import msgspec
+
+from tidegate.actors.provider.capture import recording_of_task
+from tidegate.actors.provider.connections import EXCHANGE, Exchange
+from tidegate.actors.provider.dialects.dialect import DIALECTS
+from tidegate.actors.provider.recording import Recording
+from tidegate.actors.provider.senders import SLOW, MakeSender, Sender, Senders
+from tidegate.actors.provider.turnstile import Turnstile
+from tidegate.protocol.attempts import Order, Target
+from tidegate.protocol.failures import Failure
+
+
+CLIENTS_MAX = 64
+
+_NO_SUCH_PLACE = (404, 405)
+
+
+class Rejected(NamedTuple):
+    """The provider answered with an error status.
+
+    Attributes:
+        refused: a compatibility retry that would help: ``stream_options`` or ``streaming``.
+    """
+
+    failure: Failure
+    refused: str = ""
+
+
+class Clients:
+    """SDK clients by endpoint and credentials; those used last are kept, ``limit`` of them.
+
+    One that is in use is never closed, so that there can be more for a while.
+
+    Attributes:
+        kinds: the classes that clients are made of.
+    """
+
+    def __init__(self, limit: int = CLIENTS_MAX) -> None:
+        self.kinds = Senders()
+        self._limit = limit
+        self._senders: OrderedDict[Target, Sender] = OrderedDict()
+        self._users: Counter[Target] = Counter()
+        self._exchanges: dict[Exchange, Target] = {}
+        self._recordings: dict[Exchange, Recording] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._turnstile = Turnstile()
+
+    def ready(self, target: Target) -> bool:
+        """Say whether a request can leave at once, and nobody has to wait for a client."""
+        if self.kinds.find(target.wire) is None:
+            return False
+        sender = self._senders.get(_key_of(target))
+        return target.wire not in SLOW or (sender is not None and sender.made)
+
+    async def prepare(self, target: Target) -> None:
+        """Wait until the SDK is imported and, where that takes long, a client is made.
+
+        If there can be no such client, whoever opens an exchange hears why.
+
+        Raises:
+            Exception: of the import.
+        """
+        make = await self.kinds.load(target.wire)
+        if target.wire not in SLOW:
+            return
+        key = _key_of(target)
+        sender = self._sender_for(key, make)
+        self._users[key] += 1
+        try:
+            await sender.make()
+        finally:
+            self._release(key)
+
+    async def open(self, order: Order) -> Exchange | Rejected:
+        """Send a request and wait for the head of the response.
+
+        Returns:
+            An exchange to be given back to ``leave``, or what an error status means.
+
+        Raises:
+            Exception: of the SDK, the transport or the operating system; see ``failure_from``.
+        """
+        if not order.capture:
+            return await self._open(order)
+        recording = Recording(order)
+        recording_of_task.set(recording)
+        opened = None
+        try:
+            opened = await self._open(order)
+        finally:
+            if isinstance(opened, Exchange):
+                self._recordings[opened] = recording
+            else:
+                recording.close()
+        return opened
+
+    def leave(self, exchange: Exchange) -> None:
+        """Take back an exchange that is over."""
+        self._release(self._exchanges.pop(exchange))
+        if (recording := self._recordings.pop(exchange, None)) is not None:
+            recording.close()
+
+    async def close(self) -> None:
+        """Close all clients, and with them every connection."""
+        self._limit = 0
+        self._exchanges.clear()
+        self._users.clear()
+        self._evict()
+        await asyncio.gather(*self._closing)
+
+    async def _open(self, order: Order) -> Exchange | Rejected:
+        make = await self.kinds.load(order.target.wire)
+        await self._turnstile.pass_through()
+        key = _key_of(order.target)
+        sender = self._sender_for(key, make)
+        self._users[key] += 1
+        try:
+            response = await sender.send(order)
+            failed = response.status_code >= 400
+            rejected = _rejected_from(order.target.wire, response) if failed else None
+        except BaseException:
+            self._release(key)
+            raise
+        if rejected is not None:
+            self._release(key)
+            return rejected
+        # The response holds the request, and that the prompt, so only the exchange goes on.
+        exchange: Exchange = response.extensions[EXCHANGE]
+        self._exchanges[exchange] = key
+        return exchange
+
+    def _sender_for(self, key: Target, make: MakeSender) -> Sender:
+        sender = self._senders.get(key)
+        if sender is None:
+            sender = self._senders[key] = make(key)
+        self._senders.move_to_end(key)
+        return sender
+
+    def _release(self, key: Target) -> None:
+        self._users[key] -= 1
+        if not self._users[key]:
+            del self._users[key]
+            self._evict()
+
+    def _evict(self) -> None:
+        unused = [key for key in self._senders if key not in self._users]
+        for key in unused[: max(0, len(self._senders) - self._limit)]:
+            closing = asyncio.create_task(self._senders.pop(key).close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+def _key_of(target: Target) -> Target:
+    return msgspec.structs.replace(target, headers=(), query=())
+
+
+def _rejected_from(wire: str, response: httpx2.Response) -> Rejected:
+    dialect, status, body = DIALECTS[wire], response.status_code, response.content
+    failure = dialect.rejected(status, body, response.headers, now_s=time.time())
+    if status in _NO_SUCH_PLACE and failure.code is None:
+        # Mostly an address without its ``/v1``, which hardly any server's words tell.
+        asked = f"{response.request.method} {response.request.url.copy_with(query=None)}"
+        failure = msgspec.structs.replace(
+            failure, detail=f"{failure.detail} ({asked})" if failure.detail else asked
+        )
+    return Rejected(failure, dialect.refused(status, body))

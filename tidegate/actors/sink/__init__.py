@@ -1,0 +1,1 @@
+"""The sink actor: the one writer of answers."""

@@ -1,0 +1,1 @@
+"""The supervisor actor: starts, watches and ends attempts."""

@@ -1,0 +1,167 @@
+"""What the configuration is, value by value, with its meaning and its origin, as data."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from tidegate.daemon.config.endpoints import hidden_by
+from tidegate.daemon.config.keys import DAEMON_KEYS, ENDPOINT_KEYS, POLICY_KEYS, Key
+from tidegate.daemon.config.load import Loaded
+from tidegate.daemon.config.model import EndpointConfig
+from tidegate.daemon.config.places import Place
+from tidegate.daemon.config.references import resolve
+from tidegate.daemon.config.schema import BUILT_IN, dotted
+from tidegate.daemon.config.sources import policy_variables
+from tidegate.errors import ConfigurationError
+from tidegate.local.weights import locate
+from tidegate.protocol import addresses
+from tidegate.protocol.knobs import shown as shown_plainly
+from tidegate.protocol.policy import Policy
+from tidegate.protocol.secrets import MissingKey
+from tidegate.protocol.targets import target_of
+from tidegate.settings import environment
+
+
+ALWAYS_SHOWN = ("wire", "models")
+NOTHING = "-"
+HIDDEN = "***"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that holds.
+
+    Attributes:
+        key: its dotted name.
+        value: as text, and never a secret.
+        origin: where it was given.
+        meaning: in few words.
+    """
+
+    key: str
+    value: str
+    origin: str
+    meaning: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is to be said about a configuration.
+
+    Attributes:
+        path: of the file; None if there is none.
+        rows: every value that holds; of endpoints and policies those that were given.
+        notes: what will go wrong, or not as somebody wants it, though nothing is wrong yet.
+    """
+
+    path: str | None
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+def explain(loaded: Loaded, environ: Mapping[str, str] | None = None) -> Report:
+    """Return what the configuration is; it may look whether key files can be read.
+
+    Args:
+        loaded: the configuration.
+        environ: the environment, by default the one of the process.
+    """
+    environ = environment() if environ is None else environ
+    return Report(
+        path=None if loaded.path is None else str(loaded.path),
+        rows=tuple(_rows(loaded, environ)),
+        notes=(*_notes(loaded, environ), *loaded.notices),
+    )
+
+
+def shown(name: str, key: Key, value: Any) -> str:
+    """Write a value as text; what may be a secret is hidden, except for references."""
+    if value is None or value in ((), {}):
+        return NOTHING
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{each}={HIDDEN}" for each in value)
+    if name == "proxy":
+        return addresses.shown(value)
+    assert not key.hidden or name in ("keys", "api_key"), "only references may be shown"
+    # A float that is whole is a number of seconds that somebody wrote as such.
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return shown_plainly(value)
+
+
+def _rows(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[Row]:
+    config = loaded.config
+    for name, key in DAEMON_KEYS.items():
+        yield _row(loaded, (name,), key, getattr(config, name))
+    for name, endpoint in config.endpoints.items():
+        yield from _endpoint_rows(loaded, ("endpoints", name), endpoint)
+    yield from _policy_rows(loaded, ("policy",), config.policy)
+    yield from _variable_rows(config.policy, environ)
+
+
+def _endpoint_rows(loaded: Loaded, table: Place, endpoint: EndpointConfig) -> Iterator[Row]:
+    shown_too = (*ALWAYS_SHOWN, *(("local_model",) if endpoint.wire == "local" else ()))
+    for name, key in ENDPOINT_KEYS.items():
+        if name in shown_too or dotted((*table, name)) in loaded.origins:
+            yield _row(loaded, (*table, name), key, getattr(endpoint, name))
+    yield from _policy_rows(loaded, (*table, "policy"), endpoint.policy)
+
+
+def _policy_rows(loaded: Loaded, table: Place, policy: Policy) -> Iterator[Row]:
+    for name, key in POLICY_KEYS.items():
+        if (value := getattr(policy, name)) is not None:
+            yield _row(loaded, (*table, name), key, value)
+
+
+def _row(loaded: Loaded, place: Place, key: Key, value: Any) -> Row:
+    name = dotted(place)
+    origin = loaded.origins.get(name, BUILT_IN)
+    return Row(key=name, value=shown(place[-1], key, value), origin=origin, meaning=key.meaning)
+
+
+def _variable_rows(policy: Policy, environ: Mapping[str, str]) -> Iterator[Row]:
+    """Tell of the variables that stand in for a policy, each read at the start of a turn."""
+    for field, variable in policy_variables().items():
+        text = environ.get(variable, "").strip()
+        if text and getattr(policy, field) is None:
+            meaning = POLICY_KEYS[field].meaning
+            key = dotted(("policy", field))
+            yield Row(key=key, value=text, origin=variable, meaning=meaning)
+
+
+def _notes(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[str]:
+    config = loaded.config
+    for reference in config.keys:
+        try:
+            resolve(reference, environ)
+        except MissingKey as missing:
+            yield f"keys: {missing}"
+    for name, endpoint in config.endpoints.items():
+        where = dotted(("endpoints", name))
+        yield from (f"{where}: {note}" for note in _endpoint_notes(endpoint, environ))
+        if hiding := hidden_by(config, name):
+            yield (
+                f"{where}: no model's name leads here, for all of its models go to "
+                f"{' and '.join(hiding)}, further up in the file: move it up, or give models there"
+            )
+    for field, variable in policy_variables().items():
+        if environ.get(variable, "").strip() and getattr(config.policy, field) is not None:
+            yield f"{variable} is set, but [policy] gives {field}, which is stronger"
+
+
+def _endpoint_notes(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Iterator[str]:
+    try:
+        if endpoint.local_model is None:
+            if endpoint.api_key is not None:
+                resolve(endpoint.api_key, environ)
+            target_of(endpoint.on_wire(endpoint.wires[0]), environ)
+            return
+        if importlib.util.find_spec("xllamacpp") is None:
+            yield "xllamacpp is not installed: run `pip install 'tidegate[local]'`"
+        locate(endpoint.local_model)
+    except (MissingKey, ConfigurationError) as missing:
+        yield str(missing)

@@ -1,0 +1,1 @@
+"""One client's response: when its status goes out, what is written, and when it is cut off."""

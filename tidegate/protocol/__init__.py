@@ -1,0 +1,1 @@
+"""What is said: messages, requests, events, answers and failures; pure."""
