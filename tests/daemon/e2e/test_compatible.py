@@ -155,19 +155,26 @@ def test_cut_stream_ends_with_an_error_and_no_end_mark(house, client):
 
 
 def test_attempt_that_was_read_is_followed_by_no_other(serve):
-    steps = [chat.text("first"), chat.tool(0, id="call_1", name="look", arguments='{"a'), End.CUT]
-    with Lab([Answer(steps), Answer([chat.text("second"), End.HOLD])]) as lab:
+    call = chat.tool(0, id="call_1", name="look", arguments='{"a')
+    cut = Answer([chat.text("first"), call, Gate("cut"), End.CUT])
+    with Lab([cut, Answer([chat.text("second"), End.HOLD])]) as lab:
         daemon = serve(endpoint(lab))
         with daemon.client() as client:
-            body = client.post("/v1/chat/completions", json={**PROMPT, "stream": True}).text
+            with client.stream(
+                "POST", "/v1/chat/completions", json={**PROMPT, "stream": True}
+            ) as response:
+                frames = Frames(response)
+                frames.until(b'"content":"first"')
+                lab.open("cut")
+                body = b"\n".join(frames.to_end())
 
             def states():
                 return [each["state"] for each in client.get("/v1/turns").json()["turns"]]
 
             eventually(lambda: states() == ["interrupted"])
 
-    assert "second" not in body
-    assert "[DONE]" not in body
+    assert b"second" not in body
+    assert b"[DONE]" not in body
 
 
 def test_status_is_held_back_until_the_provider_has_answered(serve):
