@@ -257,6 +257,26 @@ class TestRates:
             assert (interrupt.json()["state"], taken.status_code) == ("interrupted", 200)
             assert len(lab.requests) == 2
 
+    def test_key_that_fills_the_queue_shuts_no_other_out(self, serve):
+        held = Answer([gate("go"), *chat.answer("Hello").steps], repeat=True)
+        hog, other = map(bearer, KEYS.values())
+        with Lab([held]) as lab:
+            top = f"{KEYED}\nmax_running = 1\nmax_queued = 2"
+            daemon = serve(endpoint(lab), top=top, environ=KEYS)
+            with daemon.client() as client:
+                hogs = [client.post("/v1/turns", json=ASKED, headers=hog) for _ in range(4)]
+                taken = client.post("/v1/turns", json=ASKED, headers=other)
+                refused = [hogs.pop(), client.post(CHAT, json=PROMPT, headers=other)]
+                lab.open("go")
+                turn = f"/v1/turns/{taken.json()['id']}"
+                eventually(lambda: client.get(turn, headers=other).json()["ended_at"])
+                again = client.post(CHAT, json=PROMPT, headers=other)
+
+            assert [each.status_code for each in (*hogs, taken)] == [202] * 4
+            assert [each.status_code for each in refused] == [429] * 2
+            assert all(int(each.headers["retry-after"]) >= 1 for each in refused)
+            assert again.status_code == 200
+
 
 def test_nothing_of_what_is_said_is_in_the_log(serve):
     """Of prompts, answers, keys and headers, whatever goes wrong, at the default level."""

@@ -56,6 +56,51 @@ def test_without_a_queue_only_what_finds_no_room_is_refused():
     assert house.tell(asked("b")) == [Refuse("b", 429, "queue_full", 1)]
 
 
+def waits(house, turn, owner):
+    """Ask for a turn where no more can run, and say whether it waits or is refused."""
+    effects = house.tell(asked(turn, owner))
+    assert effects in ([], [Refuse(turn, 429, "queue_full", 1)])
+    return not effects
+
+
+def count_in(house, owner):
+    """Ask until the owner is refused, and return how many of its turns wait."""
+    count = len(house.state.waiting.get(owner, ()))
+    while waits(house, f"{owner}{count}", owner):
+        count += 1
+    house.tell(Forget(f"{owner}{count}"))
+    return count
+
+
+def test_owner_alone_has_all_places_and_each_that_comes_later_its_share():
+    house = House(asked("first"), queued=12)
+
+    assert [count_in(house, owner) for owner in "abcd"] == [12, 6, 4, 3]
+    assert house.state.queued == 25  # that is the most that four owners can come to
+    assert [count_in(house, owner) for owner in "abcd"] == [12, 6, 4, 3]
+
+
+def test_owner_beyond_its_share_comes_back_to_it_as_turns_are_served():
+    house = House(asked("first"), queued=8)
+    assert [count_in(house, "a"), count_in(house, "b")] == [8, 4]
+    turn = "first"
+    for round_ in range(16):
+        [start] = house.tell(Ended(turn))
+        turn = start.turn
+        for owner in "ab":
+            waits(house, f"{owner}-{round_}", owner)
+
+    waiting = {owner: len(turns) for owner, turns in house.state.waiting.items()}
+    assert waiting["b"] == 4
+    assert waiting["a"] <= 5  # one more, if it is the first to ask for a place of all
+
+
+def test_owner_of_whom_nothing_waits_is_never_refused_by_a_queue_of_others():
+    house = House(asked("first"), queued=2)
+
+    assert [count_in(house, owner) for owner in "abcdef"] == [2, 1, 1, 1, 1, 1]
+
+
 def test_turn_that_was_asked_for_is_not_asked_for_again():
     house = House(asked("a"))
 
@@ -163,9 +208,9 @@ def test_turn_that_ended_or_was_never_asked_for_is_forgotten_and_no_other():
 def test_it_can_be_asked_whether_a_turn_would_be_refused():
     house = House(queued=0)
 
-    assert refusal(house.state, "a", 0.0) is None
+    assert refusal(house.state, "a", "owner", 0.0) is None
     house.tell(asked("a"))
-    assert refusal(house.state, "b", 0.0) == Refuse("b", 429, "queue_full", 1)
+    assert refusal(house.state, "b", "owner", 0.0) == Refuse("b", 429, "queue_full", 1)
 
 
 def test_start_without_room_is_a_defect():

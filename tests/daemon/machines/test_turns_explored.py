@@ -2,8 +2,9 @@
 
 Goal: in every state that can be reached a turn ends once; it is never started after its interrupt;
 it is interrupted at most once, and for a reason that is true; no more turns run than may, and
-nobody waits while there is room; a turn whose client left under ``interrupt`` never runs on; a
-drain and a journal that keeps nothing end what they must.
+nobody waits while there is room; the queue is bounded, and no owner shuts another out of it; a turn
+whose client left under ``interrupt`` never runs on; a drain and a journal that keeps nothing end
+what they must.
 Method: the machine that runs, in a model of what is around it (``turns_model.py``); all states,
 each visited once. A violation prints the labels of the way there.
 """
@@ -39,6 +40,14 @@ SMALL = {
         (FOR_30_S, None), frozenset({"leave", "interrupt", "trouble", "drain"})
     ),
     "no queue": Scenario((INTERRUPT, CONTINUE), CLIENTS | {"forget"}, limits=NO_QUEUE),
+    "owner who fills the queue": Scenario(
+        (None,) * 5,
+        frozenset(),
+        owners="aaabb",
+        limits=Limits(max_running=1, max_queued=2),
+        interrupts=0,
+    ),
+    "more owners than places": Scenario((None,) * 5, frozenset(), owners="aabbc", interrupts=0),
     "more room": Scenario(
         (INTERRUPT, None, CONTINUE),
         frozenset({"leave", "limits"}),

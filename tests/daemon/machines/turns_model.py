@@ -8,6 +8,8 @@ heard of afterwards.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tests.daemon.machines.turns_world import FOR_30_S, OPTIONAL, Seen, World
 from tidegate.daemon.config.disconnect import INTERRUPT
 from tidegate.daemon.turns import machine
@@ -187,12 +189,11 @@ class TurnsModel:
                 return self._told(changed, LimitsChanged(limits))
 
     def _told(self, world, message):
-        before = world
         key, effects = self._decided(world.key, message)
         world = world._replace(key=key)
         for effect in effects:
             world = self._ordered(world, effect, message)
-        self._check(world, before, message)
+        self._check(world, message)
         return world
 
     def _decided(self, key, message):
@@ -291,20 +292,24 @@ class TurnsModel:
             case "queue_full":
                 assert effect.status == 429
                 running = sum(each.runs for each in world.turns)
-                waiting = sum(each.waits for each in world.turns) - 1  # but for itself
+                waiting = self._waiting(world)
+                asker = self.scenario.owners[int(effect.turn)]
+                waiting[asker] -= 1  # it is among them itself
+                places, own = world.limits.max_queued, waiting[asker]
                 assert running >= world.limits.max_running, "there is room"
-                assert waiting >= world.limits.max_queued, "there is a place in the queue"
+                assert waiting.total() >= places, "there is a place in the queue"
+                assert own or not places, "others have shut its owner out"
+                assert own >= places // len(waiting), "its owner has less than its share"
 
-    def _check(self, world, before, message):
+    def _check(self, world, message):
         """See that all is as it must be between two messages."""
         running = sum(each.runs for each in world.turns)
-        waiting = sum(each.waits for each in world.turns)
+        waiting = self._waiting(world).total()
         if waiting:
             assert running >= world.limits.max_running, "T5: somebody waits though there is room"
             assert not world.drain, "somebody waits while it drains"
             assert world.trouble != "now", "somebody waits while nothing can be kept"
-        if isinstance(message, Asked) and waiting > sum(each.waits for each in before.turns) - 1:
-            assert waiting <= max(world.limits.max_queued, 0), "the queue is too long"
+        assert waiting <= self._waiting_max(world), "the queue is too long"
         if world.drain:
             assert world.announced, "nobody knows that it drains"
             assert world.drained == (running == 0), "drained or not"
@@ -320,6 +325,18 @@ class TurnsModel:
             ticks = bool(seen.timer or seen.fired)
             assert not (clock and alone) or ticks, "nothing ends the grace"
             assert (clock and alone) or not seen.timer, "a clock runs that should not"
+
+    def _waiting(self, world):
+        """Count the turns that wait, by their owners."""
+        pairs = zip(self.scenario.owners, world.turns, strict=False)
+        return Counter(owner for owner, seen in pairs if seen.waits)
+
+    def _waiting_max(self, world):
+        """Return how many may wait, of so many owners; what waited before a change stays."""
+        limits = (self.scenario.limits, world.limits)
+        places = max(each.max_queued for each in limits)
+        owners = len(self._waiting(world))
+        return sum(max(1, places // n) for n in range(1, owners + 1)) if places else 0
 
     def _with(self, world, number, seen):
         turns = (*world.turns[:number], seen, *world.turns[number + 1 :])

@@ -7,6 +7,14 @@ and, for each of them, first in, first out. A turn keeps its place from the orde
 it has ended, whoever has interrupted it: what is interrupted ends soon, and until then it costs
 what any other costs.
 
+The queue has ``max_queued`` places for all, and no owner can shut another out of it: once they are
+taken, an owner of whom fewer turns wait than its share (``max_queued`` by the number of owners who
+wait, itself included, and at least 1) may still let one wait. So a turn is refused only if others
+of its owner wait, or if there is no queue. The queue stays bounded: as the n-th owner comes to a
+full one, it adds ``max_queued / n`` at most, so that no more than ``max_queued * (1 + 1/2 + ... +
+1/n)`` turns of n owners wait (and one of each, if there are more owners than places). For a single
+owner that is ``max_queued``.
+
 An interrupt needs no place. It ends a turn that waits without any request (R7), and a turn that was
 started by one order, even if the runtime has yet to take it. What is said of a turn before it was
 asked for is kept until then, so it does not matter which of the two is quicker.
@@ -125,15 +133,14 @@ def decide(state: TurnsState, message: TurnsMessage, now_s: float) -> TurnsDecis
             assert_never(message)
 
 
-def refusal(state: TurnsState, turn: str, now_s: float) -> Refuse | None:
-    """Say why a turn that is asked for now is refused, or None if it is not."""
+def refusal(state: TurnsState, turn: str, owner: str, now_s: float) -> Refuse | None:
+    """Say why a turn that ``owner`` asks for now is refused, or None if it is not."""
     if state.mode != "open":
         left_s = max(1, math.ceil(state.until_s - now_s))
         return Refuse(turn, 503, "draining", left_s)
     if not state.well:
         return Refuse(turn, 503, "journal_unavailable", JOURNAL_RETRY_S)
-    limits = state.limits
-    if state.running >= limits.max_running and state.queued >= limits.max_queued:
+    if state.running >= state.limits.max_running and not state.has_place(owner):
         return Refuse(turn, 429, "queue_full", QUEUE_RETRY_S)
     return None
 
@@ -150,7 +157,7 @@ def _decide_asked(state: TurnsState, message: Asked, now_s: float) -> TurnsDecis
         return Decision()
     if early.reason is not None:
         return Decision((TurnOver(turn),), (EndUnstarted(turn, "interrupted", early.reason),))
-    if refused := refusal(state, turn, now_s):
+    if refused := refusal(state, turn, message.owner, now_s):
         return Decision((TurnOver(turn),), (refused,))
     queued = TurnQueued(turn, message.owner, message.on_disconnect, message.client)
     decision: TurnsDecision = Decision((queued,))

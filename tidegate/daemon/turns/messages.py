@@ -17,7 +17,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     Attributes:
         max_running: turns that may run at once, at least 1.
-        max_queued: turns that may wait for that, at least 0.
+        max_queued: turns that may wait for that, at least 0; of several owners, more may.
     """
 
     max_running: int

@@ -156,7 +156,7 @@ class Registry:
 
     def _check(self, ask: Ask, turn_id: str) -> None:
         """Refuse what is hopeless, unless it may have been asked for before."""
-        refuse = machine.refusal(self.state, turn_id, time.monotonic())
+        refuse = machine.refusal(self.state, turn_id, ask.owner, time.monotonic())
         if refuse is not None and (not ask.key or refuse.kind == "journal_unavailable"):
             raise refusal_from(refuse)
 

@@ -7,6 +7,7 @@ Invariants (asserted in ``evolve``, explored in the tests)
   T4  no turn is started while ``max_running`` turns run
   T5  nobody waits while there is room, and nobody waits while the daemon drains or cannot keep
       what it is told
+  T6  whoever waits had a place in the queue, or one of its owner's share
 """
 
 from __future__ import annotations
@@ -75,6 +76,14 @@ class TurnsState(msgspec.Struct, frozen=True):
     def queued(self) -> int:
         """How many turns wait."""
         return sum(map(len, self.waiting.values()))
+
+    def has_place(self, owner: str) -> bool:
+        """Say whether one more turn of ``owner`` may wait; ``machine.py`` says why."""
+        places = self.limits.max_queued
+        if self.queued < places:
+            return True
+        share = min(places, max(1, places // len({*self.waiting, owner})))
+        return len(self.waiting.get(owner, ())) < share
 
 
 class TurnQueued(msgspec.Struct, frozen=True):
@@ -207,6 +216,8 @@ def _evolve_one(state: TurnsState, fact: AboutOne) -> TurnsState:
     changed = _evolve_hosted(hosted, fact)
     waiting = state.waiting
     if isinstance(fact, TurnQueued):
+        has_room = state.running < state.limits.max_running
+        assert has_room or state.has_place(fact.owner), "T6: it waits without a place"
         waiting = {**waiting, fact.owner: (*waiting.get(fact.owner, ()), turn)}
     elif isinstance(fact, TurnPlaced):
         assert state.running < state.limits.max_running, "T4: started without room"
