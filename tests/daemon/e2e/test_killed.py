@@ -141,18 +141,40 @@ def test_client_of_a_daemon_that_was_killed_finds_the_next_one(serve, lab):
     assert [each.name for each in events].count("turn.failed") == 1
 
 
-def test_daemon_whose_workers_all_end_is_not_ready(serve, lab):
-    daemon = serve(endpoint(lab))
-    with daemon.client() as client:
+@pytest.mark.parametrize("stream", [False, True])
+def test_daemon_whose_workers_all_end_is_not_ready(serve, stream):
+    routes = {
+        "chat": ("/v1/chat/completions", "server_error"),
+        "responses": ("/v1/responses", "server_error"),
+        "messages": ("/v1/messages", "overloaded_error"),
+    }
+    with Lab([chat.answer("Hello")]) as lab:
+        daemon = serve(*(endpoint(lab, wire, name=wire) for wire in routes))
+        with daemon.client() as client:
 
-        def none_left():
-            for pid in daemon.pids()[1:]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            return client.get("/readyz").json()["status"] == "no_workers"
+            def is_without_workers():
+                return client.get("/readyz").json()["status"] == "no_workers"
 
-        assert client.get("/readyz").status_code == 200
-        eventually(none_left)
-        assert client.get("/readyz").status_code == 503
-        assert client.get("/livez").status_code == 200
-        assert client.post("/v1/chat/completions", json=PROMPT).status_code == 500
+            def none_left():
+                for pid in daemon.pids()[1:]:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                return is_without_workers()
+
+            def refused(path):
+                """Ask while none is there: they come back by themselves, at any time."""
+                while True:
+                    eventually(none_left)
+                    ready = client.get("/readyz")
+                    answer = client.post(path, json={**PROMPT, "stream": stream})
+                    if is_without_workers():
+                        return ready, answer
+
+            assert client.get("/readyz").status_code == 200
+            for path, kind in routes.values():
+                ready, answer = refused(path)
+                error = answer.json()["error"]
+                assert (ready.status_code, answer.status_code) == (503, 503)
+                assert int(answer.headers["retry-after"]) >= 1
+                assert (error["type"], error["tidegate"]["kind"]) == (kind, "worker_lost")
+            assert client.get("/livez").status_code == 200

@@ -26,7 +26,7 @@ STATUSES = {
     FailureKind.CONTEXT_OVERFLOW: 400,
     FailureKind.CONTENT_REFUSED: 400,
     FailureKind.CIRCUIT_OPEN: 503,
-    FailureKind.WORKER_LOST: 500,
+    FailureKind.WORKER_LOST: 503,
     FailureKind.SLOW_CLIENT: 500,
     FailureKind.INTERNAL: 500,
 }
@@ -100,6 +100,7 @@ class TestBody:
             ({"kind": FailureKind.OVERLOADED}, "overloaded_error"),
             ({"kind": FailureKind.RATE_LIMITED}, "rate_limit_error"),
             ({"kind": FailureKind.STALLED}, "timeout_error"),
+            ({"kind": FailureKind.WORKER_LOST}, "overloaded_error"),
             ({"kind": FailureKind.INTERRUPTED}, "api_error"),
         ],
     )
@@ -128,6 +129,20 @@ class TestRetries:
         reply = error_of(api, failure(FailureKind.CONNECTION_LOST, retryable=True))
 
         assert sdks.requests_until_given_up(api, reply) == 3
+
+    def test_client_comes_back_where_no_worker_is_left(self, api):
+        reply = error_of(api, failure(FailureKind.WORKER_LOST, reason="restart_intensity"))
+
+        error = sdks.refused(api, reply)
+        assert isinstance(error, (openai.InternalServerError, anthropic.ServiceUnavailableError))
+        assert (error.status_code, error.response.headers["retry-after"]) == (503, "5")
+        assert reply.body["error"]["tidegate"]["retryable"] is True
+        assert sdks.requests_until_given_up(api, reply) == 3
+
+    def test_client_need_not_wait_where_one_worker_was_lost(self, api):
+        reply = error_of(api, failure(FailureKind.WORKER_LOST, retryable=True))
+
+        assert (reply.status, dict(reply.headers)) == (503, {})
 
     @pytest.mark.parametrize(
         "hopeless",

@@ -24,7 +24,7 @@ REASONS = {
     415: "The body is no JSON by its own account.",
     429: "Too much at once; Retry-After says when to come back.",
     431: "The headers are too large.",
-    503: "No turn is taken on at the moment, or the journal cannot be used.",
+    503: "No turn is taken on or run at the moment, or the journal cannot be used.",
 }
 ALWAYS = (400, 401, 403, 408, 429, 431)
 """What can come of every request but a probe."""

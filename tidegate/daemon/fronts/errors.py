@@ -32,7 +32,7 @@ _STATUSES = {
     FailureKind.CONTEXT_OVERFLOW: 400,
     FailureKind.CONTENT_REFUSED: 400,
     FailureKind.CIRCUIT_OPEN: 503,
-    FailureKind.WORKER_LOST: 500,
+    FailureKind.WORKER_LOST: 503,
     FailureKind.SLOW_CLIENT: 500,
     FailureKind.INTERNAL: 500,
 }
@@ -49,6 +49,9 @@ _PROVIDERS = {
     FailureKind.CONTENT_REFUSED,
 }
 """Kinds whose status is the provider's verdict; behind any other its answer had begun well."""
+
+_WORKERS_RETRY_S = 5
+"""When it is worth asking again if no worker is left: they come back after a while."""
 
 _OF_A_PROXY = 407
 """A status that asks a client for the key of a proxy of ours."""
@@ -106,8 +109,9 @@ def error_of(api: Api, failure: Failure, *, attempts: int | None = None) -> Erro
     """
     status = status_of(api, failure)
     headers = {}
-    if failure.retry_after_s is not None:
-        headers["retry-after"] = str(math.ceil(max(0.0, failure.retry_after_s)))
+    wait_s = _WORKERS_RETRY_S if _is_without_workers(failure) else failure.retry_after_s
+    if wait_s is not None:
+        headers["retry-after"] = str(math.ceil(max(0.0, wait_s)))
     elif not failure.retryable and (status in _RETRIED or status >= 500):
         headers["x-should-retry"] = "false"
     if failure.request_id:
@@ -129,7 +133,7 @@ def error_body(api: Api, failure: Failure, *, attempts: int | None = None) -> di
     ours: dict[str, Any] = {
         "kind": failure.kind.value,
         "reason": failure.reason,
-        "retryable": failure.retryable,
+        "retryable": failure.retryable or _is_without_workers(failure),
     }
     if attempts is not None:
         ours["attempts"] = attempts
@@ -139,6 +143,11 @@ def error_body(api: Api, failure: Failure, *, attempts: int | None = None) -> di
     kind = failure.kind
     code = _OPENAI_KNOWN.get(kind) or failure.code or _OPENAI_CODES.get(kind) or kind.value
     return _openai(_OPENAI_TYPES.get(kind, "server_error"), code, message, ours)
+
+
+def _is_without_workers(failure: Failure) -> bool:
+    """Tell whether no worker was there: a turn that comes later may find one."""
+    return failure.kind is FailureKind.WORKER_LOST and failure.reason == "restart_intensity"
 
 
 def refusal_of(
