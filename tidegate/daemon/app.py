@@ -85,7 +85,11 @@ def routes_of(service: Service) -> list[Route]:
 
 
 async def _unknown_path(request: Request, _error: Exception) -> Response:
-    return _problem(request, 404, "path_unknown", f"there is nothing at {request.url.path!r:.200}")
+    words = (
+        f"there is nothing at {request.url.path!r:.200}: ask for a turn by POST to one of "
+        f"{', '.join(COMPATIBLE)}; all other paths are in /openapi.json"
+    )
+    return _problem(request, 404, "path_unknown", words)
 
 
 async def _wrong_method(request: Request, _error: Exception) -> Response:

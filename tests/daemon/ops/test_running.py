@@ -130,6 +130,17 @@ def test_body_that_cannot_be_taken_is_said_why(client, content, headers, status,
         assert words in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/completions", "/nowhere"])
+def test_path_that_is_not_there_is_told_from_those_that_are(client, path):
+    answer = client.post(path, headers=BEARER, json={})
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"] == (
+        f"there is nothing at '{path}': ask for a turn by POST to one of /v1/chat/completions, "
+        "/v1/responses, /v1/messages; all other paths are in /openapi.json"
+    )
+
+
 def test_series_are_scraped_without_a_key_on_this_machine(client):
     assert ask(client).status_code == 200
     text = client.get("/metrics").text
