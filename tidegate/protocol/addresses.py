@@ -8,11 +8,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigurationError
+from tidegate.protocol.secrets import Secret
+from tidegate.protocol.wires import Wire
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 """Half a surrogate pair is no character either, and cannot be encoded."""
+_REQUEST_PATH = re.compile(
+    r"/(chat/completions|completions|responses|(?<=/v1/)messages|model/[^/]+/converse(-stream)?)/*$"
+)
+"""What clients add to an address, on whichever wire."""
 
 
 def shown(address: str) -> str:
@@ -39,6 +45,27 @@ def check_base_url(name: str, address: Any) -> None:
             f"{name}={shown(address)!r} with a user or password: give them as a header, for an "
             "address is printed and stored"
         )
+
+
+def check_base_of(name: str, address: str, wire: Wire) -> None:
+    """Check that an address is the one to which the wire's own path is added.
+
+    Args:
+        name: of the option or the variable that gave it.
+        address: one that ``check_base_url`` has let through.
+        wire: whose requests go there.
+
+    Raises:
+        ConfigurationError: it has the path of a request already; the text says what to give.
+    """
+    if (tail := _REQUEST_PATH.search(urlsplit(address).path)) is None:
+        return
+    base = address.removesuffix(tail[0]).rstrip("/")
+    if wire == "messages":
+        base = base.removesuffix("/v1")
+    raise ConfigurationError(
+        f"{name}={address!r} ends in the path of a request, which is added to it: give {base!r}"
+    )
 
 
 def check_address(name: str, address: Any) -> None:
@@ -95,6 +122,8 @@ def check_pairs(name: str, pairs: Any) -> None:
             raise ConfigurationError(f"{name}: {key!r} cannot be a name, give a text")
         if name == "headers" and not _HEADER_NAME.fullmatch(key):
             raise ConfigurationError(f"headers: {key!r} cannot be the name of a header")
+        if name == "headers" and isinstance(value, Secret):
+            continue
         if not isinstance(value, str) or _CONTROL.search(value):
             raise ConfigurationError(
                 f"{name}[{key!r}]: give a text without control characters, such as line breaks"

@@ -74,6 +74,8 @@ def check_wire(endpoint: Endpoint) -> None:
             raise ConfigurationError(
                 f"{field.encode_name} means nothing on the wire {endpoint.wire!r}: leave it out"
             )
+    if endpoint.base_url is not None:
+        addresses.check_base_of("base_url", endpoint.base_url, endpoint.wire)
     # It becomes part of a host's name.
     if endpoint.region is not None and not _REGION.fullmatch(endpoint.region):
         example = _REGION_EXAMPLES[endpoint.wire]

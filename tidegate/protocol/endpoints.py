@@ -39,7 +39,8 @@ class Endpoint(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         wire: the provider's protocol.
         base_url: the address without the wire's own path; None for the SDK's default.
-        headers: sent with every request, beside the SDK's own.
+        headers: sent with every request, beside the SDK's own. A value is text, ``env:NAME`` for a
+            variable that is read at each start, or a ``Secret``.
         query: added to the address of every request.
         organization: None for the SDK's default, like ``project``.
         api_version: as Azure wants it, in the query.
@@ -61,7 +62,7 @@ class Endpoint(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: str | None = None
     # A reference stays text, so that it encodes; a literal is a Secret, which refuses to.
     key_given: Any = msgspec.field(default=None, name="api_key")
-    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    headers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     organization: str | None = None
     project: str | None = None
@@ -78,8 +79,9 @@ class Endpoint(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         checks.check_values(self, texts=_TEXTS)
-        for name in ("headers", "query"):
-            msgspec.structs.force_setattr(self, name, dict(getattr(self, name)))
+        headers = {name: _plain(value) for name, value in self.headers.items()}
+        msgspec.structs.force_setattr(self, "headers", headers)
+        msgspec.structs.force_setattr(self, "query", dict(self.query))
         msgspec.structs.force_setattr(self, "key_given", _stored_key(self.key_given))
         checks.check_wire(self)
 
@@ -89,7 +91,7 @@ class Endpoint(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         base_url: str | None = None,
         api_key: Key = None,
         *,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
         query: Mapping[str, str] | None = None,
         organization: str | None = None,
         project: str | None = None,
@@ -272,6 +274,7 @@ class Endpoint(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not address:
             return self
         addresses.check_base_url(facts.url_variable, address)
+        addresses.check_base_of(facts.url_variable, address, self.wire)
         return msgspec.structs.replace(self, base_url=address)
 
     def __hash__(self) -> int:
@@ -287,5 +290,9 @@ class Endpoint(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def _stored_key(given: Any) -> str | Secret | None:
     if given is None:
         return None
-    secret = given if isinstance(given, Secret) else Secret(given)
-    return str(secret) if secret.is_reference else secret
+    return _plain(given if isinstance(given, Secret) else Secret(given))
+
+
+def _plain(given: str | Secret) -> str | Secret:
+    """Return a reference as text, so that it encodes."""
+    return str(given) if isinstance(given, Secret) and given.is_reference else given

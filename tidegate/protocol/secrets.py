@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from tidegate.errors import ConfigurationError
 
 
+_VARIABLE_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCE = "env:"
 _WAY_OUT = "give it as 'env:NAME' instead, which is read from the environment at each start"
 
@@ -102,6 +104,11 @@ class Secret:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Secret, (self._encoded(),)
+
+
+def names_variable(text: str) -> bool:
+    """Whether a text is wholly an ``env:NAME``, where it may as well be anything else."""
+    return _VARIABLE_REFERENCE.fullmatch(text) is not None
 
 
 def _asked(provider: Callable[[], str]) -> str:

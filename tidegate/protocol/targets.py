@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from tidegate.errors import ConfigurationError
 from tidegate.protocol.attempts import Target
 from tidegate.protocol.endpoints import Endpoint
-from tidegate.protocol.secrets import MissingKey, Secret
+from tidegate.protocol.secrets import MissingKey, Secret, names_variable
 
 
 def target_of(
@@ -52,7 +52,9 @@ def target_of(
         endpoint.wire,
         base_url=address,
         api_key=_key_of(endpoint, environ, address),
-        headers=tuple(endpoint.headers.items()),
+        headers=tuple(
+            (name, header_value(name, value, environ)) for name, value in endpoint.headers.items()
+        ),
         query=tuple(endpoint.query.items()),
         organization=endpoint.organization or (environ.get("OPENAI_ORG_ID", "") if openai else ""),
         project=project,
@@ -61,6 +63,25 @@ def target_of(
         verify=endpoint.verify,
         options=_options_of(endpoint, environ),
     )
+
+
+def header_value(name: str, given: str | Secret, environ: Mapping[str, str]) -> str:
+    """Return what is sent as a header.
+
+    Args:
+        name: of the header.
+        given: the value itself, or where it is.
+        environ: the environment.
+
+    Raises:
+        MissingKey: it is not there, or could not stand in a header.
+    """
+    if isinstance(given, str) and not names_variable(given):
+        return given  # it may begin with the same letters, as a key may not
+    try:
+        return (given if isinstance(given, Secret) else Secret(given)).reveal(environ)
+    except MissingKey as missing:
+        raise MissingKey(f"headers[{name!r}]: {missing}") from missing
 
 
 def _key_of(endpoint: Endpoint, environ: Mapping[str, str], address: str) -> str:

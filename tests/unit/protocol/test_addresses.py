@@ -101,3 +101,43 @@ def test_headers_that_cannot_be_sent_are_refused_without_their_values(pairs):
 def test_pairs_that_can_be_sent_are_taken():
     addresses.check_pairs("headers", {"X-Team_1": "a\tb", "x": ""})
     addresses.check_pairs("query", {"api version": "1"})
+
+
+@pytest.mark.parametrize(
+    ("wire", "address", "wanted"),
+    [
+        ("chat", "http://host/v1/chat/completions", "http://host/v1"),
+        ("chat", "http://host/v1/chat/completions/", "http://host/v1"),
+        ("chat", "http://host/v1/completions", "http://host/v1"),
+        ("chat", "http://host/v1/messages", "http://host/v1"),
+        ("chat", "http://host/openai/deployments/m/chat/completions", None),
+        ("responses", "http://host/v1/responses", "http://host/v1"),
+        ("messages", "http://host/v1/messages", "http://host"),
+        ("messages", "http://host/api/v1/chat/completions", "http://host/api"),
+        ("converse", "http://host/model/a.b:0/converse-stream", "http://host"),
+    ],
+)
+def test_path_of_a_request_is_refused_with_the_address_that_is_meant(wire, address, wanted):
+    wanted = wanted or address.removesuffix("/chat/completions")
+    with pytest.raises(ConfigurationError) as caught:
+        addresses.check_base_of("base_url", address, wire)
+
+    assert str(caught.value) == (
+        f"base_url={address!r} ends in the path of a request, which is added to it: give {wanted!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://responses",
+        "http://host/v1",
+        "http://host/chat",
+        "http://host/messages",
+        "http://host/my-responses",
+        "http://host/chat/completions/v1",
+    ],
+)
+def test_address_that_only_looks_like_it_is_taken(address):
+    for wire in ("chat", "responses", "messages", "converse"):
+        addresses.check_base_of("base_url", address, wire)

@@ -111,6 +111,7 @@ def test_mistake_in_toml_is_named(text, named):
     [
         {"base_url": "nowhere"},
         {"base_url": 5},
+        {"base_url": f"{URL}/chat/completions"},
         {"api_key": ""},
         {"headers": {"a b": "c"}},
         {"headers": 5},
@@ -134,6 +135,55 @@ def test_other_fields_that_make_no_sense_are_refused():
     for fields in ({"policy": 5}, {"local_model": ""}, {"local_model": "a", "base_url": URL}):
         with pytest.raises(ConfigurationError):
             Endpoint(**fields)
+
+
+@pytest.mark.parametrize(
+    ("make", "variable", "path", "wanted"),
+    [
+        (Endpoint.chat, "OPENAI_BASE_URL", "/v1/chat/completions", "/v1'"),
+        (Endpoint.responses, "OPENAI_BASE_URL", "/v1/responses", "/v1'"),
+        (Endpoint.messages, "ANTHROPIC_BASE_URL", "/v1/messages", "host'"),
+    ],
+)
+def test_address_is_the_one_to_which_the_path_is_added(make, variable, path, wanted):
+    address = f"http://host{path}"
+    with pytest.raises(ConfigurationError, match=f"^base_url='{address}'.*give .*{wanted}$"):
+        make(address)
+    with pytest.raises(ConfigurationError, match=f"^{variable}='{address}'.*give .*{wanted}$"):
+        target_of(make(), {variable: address})
+
+
+def test_header_that_names_a_variable_is_read_at_each_start():
+    endpoint = Endpoint.chat(
+        URL,
+        headers={
+            "authorization": "env:TOKEN",
+            "x-b": Secret("env:TOKEN"),
+            "x-c": Secret(lambda: "asked"),
+            "x-d": "env: prod",
+        },
+    )
+
+    for token in ("Bearer 1", "Bearer 2"):
+        assert target_of(endpoint, {"TOKEN": token}).headers == (
+            ("authorization", token),
+            ("x-b", token),
+            ("x-c", "asked"),
+            ("x-d", "env: prod"),
+        )
+    with pytest.raises(MissingKey, match=r"^headers\['authorization'\]: .* TOKEN is not set"):
+        target_of(endpoint, {})
+
+
+def test_secret_of_a_header_is_stored_as_its_reference_or_not_at_all():
+    kept = Endpoint.chat(URL, headers={"a": Secret("env:TOKEN")})
+    assert msgspec.json.decode(msgspec.json.encode(kept), type=Endpoint) == kept
+    assert kept.headers == {"a": "env:TOKEN"}
+
+    with pytest.raises(ConfigurationError, match="cannot be encoded"):
+        msgspec.json.encode(Endpoint.chat(URL, headers={"a": Secret("sk-secret")}))
+    with pytest.raises(ConfigurationError, match="query"):
+        Endpoint.chat(URL, query={"a": Secret("env:TOKEN")})
 
 
 def test_headers_are_copied():
