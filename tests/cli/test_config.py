@@ -13,7 +13,11 @@ def check(tidegate, tmp_path):
     def run(text, *words, **environ):
         (tmp_path / "tidegate.toml").write_text(text)
         ours = {"XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)} | environ
-        rest = {name: text for name, text in os.environ.items() if "TIDEGATE" not in name}
+        rest = {
+            name: text
+            for name, text in os.environ.items()
+            if not name.startswith(("TIDEGATE", "AWS_"))
+        }
         return tidegate("config", "check", *words, cwd=tmp_path, env={**rest, **ours})
 
     return run
@@ -71,3 +75,17 @@ def test_another_file_can_be_named(check, tmp_path):
         2,
         "tidegate: none.toml: cannot be read (No such file or directory)\n",
     )
+
+
+def test_region_that_is_missing_keeps_the_daemon_from_starting_too(check, tidegate, tmp_path):
+    nowhere = {"AWS_CONFIG_FILE": "/none", "AWS_SHARED_CREDENTIALS_FILE": "/none"}
+    text = '[endpoints.rock]\nwire = "converse"'
+    status, _, errors = check(text, **nowhere)
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
+    started = tidegate("serve", cwd=tmp_path, env={**environ, **nowhere})
+
+    assert (status, started[0]) == (2, 2)
+    for said in (errors, started[2]):
+        assert said.startswith(
+            "tidegate: tidegate.toml:1: [endpoints.rock] the wire 'converse' has no region: give"
+        )

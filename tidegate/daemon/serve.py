@@ -204,10 +204,11 @@ def keys_of(config: DaemonConfig) -> list[str]:
     """
     keys = [secret.reveal({}) for secret in resolve_keys(config.keys)]
     for endpoint in config.endpoints.values():
-        if endpoint.api_key is not None:
+        for reference in endpoint.references:
             with contextlib.suppress(MissingKey):  # then there is nothing to show
-                keys.append(resolve(endpoint.api_key, environment()))
-    return keys
+                keys.append(resolve(reference, environment()))
+    # A bearer token is known by its last word too.
+    return list(dict.fromkeys((*keys, *(key.rpartition(" ")[2] for key in keys))))
 
 
 def address_of(listener: socket.socket) -> str:

@@ -5,6 +5,7 @@ import pytest
 import tidegate as tg
 from tidegate.daemon.config.endpoints import NoEndpoint, by_name, choose
 from tidegate.daemon.config.model import DaemonConfig, EndpointConfig
+from tidegate.daemon.serve import keys_of
 from tidegate.errors import ConfigurationError
 from tidegate.testing import Lab, chat
 
@@ -148,6 +149,36 @@ def test_turn_has_the_key_that_is_in_the_file_when_it_starts(tmp_path):
 
     sent = [request.headers["authorization"] for request in lab.requests]
     assert sent == ["Bearer first", "Bearer second"]
+
+
+def test_turn_has_the_header_that_is_in_the_file_when_it_starts(tmp_path):
+    token = tmp_path / "token"
+    with Lab([chat.answer("a"), chat.answer("b")]) as lab, tg.Runtime(workers=1) as runtime:
+        headers = {"authorization": f"file:{token}", "x-team": "blue"}
+        config = DaemonConfig(
+            endpoints={"a": EndpointConfig(wire="chat", base_url=lab.url, headers=headers)}
+        )
+        request = tg.Request(by_name(config, "a"), {"model": "m", "messages": []})
+        for content in ("Bearer first\n", "Bearer second\n"):
+            token.write_text(content)
+            runtime.run(request)
+        token.unlink()
+        with pytest.raises(tg.AuthRejected, match=r"headers\['authorization'\]: the key file"):
+            runtime.run(request)
+
+    sent = [(each.headers["authorization"], each.headers["x-team"]) for each in lab.requests]
+    assert sent == [("Bearer first", "blue"), ("Bearer second", "blue")]
+
+
+def test_log_is_told_of_each_secret_that_it_must_never_show(tmp_path, monkeypatch):
+    monkeypatch.setenv("KEY", "sk-of-a-variable")
+    (tmp_path / "token").write_text("Bearer sk-of-a-file\n")
+    headers = {"authorization": f"file:{tmp_path}/token", "x-none": "env:NOBODY", "x-team": "blue"}
+    endpoint = at("chat", api_key="env:KEY", headers=headers)
+
+    told = keys_of(DaemonConfig(endpoints={"a": endpoint}))
+
+    assert told == ["sk-of-a-variable", "Bearer sk-of-a-file", "sk-of-a-file"]
 
 
 def test_nothing_secret_is_in_what_is_printed():

@@ -334,3 +334,33 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
 
     with pytest.raises(ConfigurationError, match=r"pip install 'tidegate\[daemon\]'"):
         load(cwd=tmp_path, environ={})
+
+
+def test_converse_without_a_region_is_refused_where_it_begins(problems, loaded):
+    nowhere = {"AWS_CONFIG_FILE": "/none", "AWS_SHARED_CREDENTIALS_FILE": "/none"}
+    text = '[endpoints.here]\nwire = "local"\n\n[endpoints.rock]\nwire = "converse"\n'
+
+    [problem] = problems(text, **nowhere)
+    assert problem.startswith(
+        "tidegate.toml:4: [endpoints.rock] the wire 'converse' has no region: give region, such"
+    )
+    [problem] = problems(f'{text}profile = "team"\n', **nowhere)
+    assert problem.startswith("tidegate.toml:6: [endpoints.rock] profile='team': there is none in")
+    loaded(f'{text}region = "eu-west-1"\n', **nowhere)
+    loaded(text, AWS_DEFAULT_REGION="eu-west-1", **nowhere)
+
+
+def test_address_with_the_path_of_a_request_is_refused_in_its_line(problems):
+    text = '[endpoints.main]\nwire = "chat"\nbase_url = "http://host/v1/chat/completions"\n'
+
+    [problem] = problems(text)
+    assert problem == (
+        "tidegate.toml:3: [endpoints.main] base_url='http://host/v1/chat/completions' ends in the "
+        "path of a request, which is added to it: give 'http://host/v1'"
+    )
+
+
+def test_variable_of_a_header_is_no_misspelling(loaded):
+    text = '[endpoints.main]\nwire = "chat"\nheaders.authorization = "env:TIDEGATE_KEYZ"\n'
+
+    assert loaded(text, TIDEGATE_KEYZ="x").notices == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,13 +15,11 @@ from tidegate.daemon.config.places import Place
 from tidegate.daemon.config.references import resolve
 from tidegate.daemon.config.schema import BUILT_IN, dotted
 from tidegate.daemon.config.sources import policy_variables
-from tidegate.errors import ConfigurationError
-from tidegate.local.weights import locate
+from tidegate.daemon.config.troubles import troubles_of
 from tidegate.protocol import addresses
 from tidegate.protocol.knobs import shown as shown_plainly
 from tidegate.protocol.policy import Policy
 from tidegate.protocol.secrets import MissingKey
-from tidegate.protocol.targets import target_of
 from tidegate.settings import environment
 
 
@@ -142,7 +139,7 @@ def _notes(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[str]:
             yield f"keys: {missing}"
     for name, endpoint in config.endpoints.items():
         where = dotted(("endpoints", name))
-        yield from (f"{where}: {note}" for note in _endpoint_notes(endpoint, environ))
+        yield from (f"{where}: {note}" for note in troubles_of(endpoint, environ))
         if hiding := hidden_by(config, name):
             yield (
                 f"{where}: no model's name leads here, for all of its models go to "
@@ -151,17 +148,3 @@ def _notes(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[str]:
     for field, variable in policy_variables().items():
         if environ.get(variable, "").strip() and getattr(config.policy, field) is not None:
             yield f"{variable} is set, but [policy] gives {field}, which is stronger"
-
-
-def _endpoint_notes(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Iterator[str]:
-    try:
-        if endpoint.local_model is None:
-            if endpoint.api_key is not None:
-                resolve(endpoint.api_key, environ)
-            target_of(endpoint.on_wire(endpoint.wires[0]), environ)
-            return
-        if importlib.util.find_spec("xllamacpp") is None:
-            yield "xllamacpp is not installed: run `pip install 'tidegate[local]'`"
-        locate(endpoint.local_model)
-    except (MissingKey, ConfigurationError) as missing:
-        yield str(missing)

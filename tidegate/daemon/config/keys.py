@@ -131,7 +131,11 @@ ENDPOINT_KEYS: dict[str, Key] = {
     "api_key": Key(
         kinds.REFERENCE, "the provider's key; by default the variable of its SDK", hidden=True
     ),
-    "headers": Key(kinds.PAIRS, "sent with every request", hidden=True),
+    "headers": Key(
+        kinds.PAIRS,
+        "sent with every request; 'env:NAME' or 'file:PATH' stands for what is there",
+        hidden=True,
+    ),
     "query": Key(kinds.PAIRS, "added to the address of every request", hidden=True),
     "organization": Key(kinds.TEXT, "of OpenAI; by default OPENAI_ORG_ID"),
     "project": Key(kinds.TEXT, "of OpenAI, or of Vertex AI on the wire messages"),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tidegate.daemon.config.disconnect import WANTED, OnDisconnect, parse_on_disconnect
+from tidegate.daemon.config.references import is_reference
 from tidegate.protocol import addresses
 from tidegate.protocol.knobs import WHOLE_MAX, Form
 
@@ -31,7 +32,6 @@ class Kind(NamedTuple):
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}")
 _PORT = re.compile(r"[0-9]{1,5}")
-_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[^\x00-\x1f]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
@@ -162,7 +162,7 @@ def _listen(_name: str, value: Any) -> str:
 
 
 def _reference(_name: str, value: Any) -> str:
-    if not isinstance(value, str) or not _REFERENCE.fullmatch(value):
+    if not isinstance(value, str) or not is_reference(value):
         raise ValueError
     return value
 

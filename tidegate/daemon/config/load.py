@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tidegate.daemon.config.aws import check_region
 from tidegate.daemon.config.keys import DAEMON_KEYS, WIRE_NAMES
 from tidegate.daemon.config.model import DaemonConfig, EndpointConfig, check_reach
 from tidegate.daemon.config.places import Place, lines_of
@@ -98,7 +99,7 @@ def load(
         from_file(found, tables, lines_of(text), shown)
     from_environment(found, environ)
     from_options(found, overrides or {})
-    config = _config(found)
+    config = _config(found, environ)
     if config is None:
         raise InvalidConfig(found.problems)
     return Loaded(config, _origins(found, config), file, misspelt(environ, referred(config)))
@@ -106,7 +107,9 @@ def load(
 
 def referred(config: DaemonConfig) -> frozenset[str]:
     """Return the names of the variables that hold keys."""
-    keys = (*config.keys, *(each.api_key for each in config.endpoints.values() if each.api_key))
+    keys = [*config.keys]
+    for endpoint in config.endpoints.values():
+        keys += endpoint.references
     return frozenset(name for key in keys if (name := variable_of(key)) is not None)
 
 
@@ -150,12 +153,12 @@ def _read(file: Path, shown: str) -> tuple[str, dict[str, Any]]:
         raise InvalidConfig((f"{shown}: is no TOML: {error}",)) from error
 
 
-def _config(found: Found) -> DaemonConfig | None:
+def _config(found: Found, environ: Mapping[str, str]) -> DaemonConfig | None:
     """Return the whole; None if something is wrong with a part."""
     endpoints = {
         name: endpoint
         for name in found.endpoints
-        if (endpoint := _endpoint(found, name)) is not None
+        if (endpoint := _endpoint(found, name, environ)) is not None
     }
     own: dict[str, Any] = {
         place[0]: given.value for place, given in found.values.items() if len(place) == 1
@@ -172,7 +175,7 @@ def _config(found: Found) -> DaemonConfig | None:
     return DaemonConfig(**own, policy=_policy(found, ("policy",)))
 
 
-def _endpoint(found: Found, name: str) -> EndpointConfig | None:
+def _endpoint(found: Found, name: str, environ: Mapping[str, str]) -> EndpointConfig | None:
     table = ("endpoints", name)
     if any(place[:2] == table for place in found.refused):
         return None  # what else is wrong with it cannot be said yet
@@ -183,12 +186,15 @@ def _endpoint(found: Found, name: str) -> EndpointConfig | None:
         return None
     values = {key: given.value for key, given in own.items()}
     try:
-        return EndpointConfig(**values, policy=_policy(found, (*table, "policy")))
+        endpoint = EndpointConfig(**values, policy=_policy(found, (*table, "policy")))
+        if endpoint.wire == "converse":
+            check_region(endpoint.region, endpoint.profile, environ)
     except ConfigurationError as error:
         named = _FIRST_NAME.match(str(error))
         at = own.get(named[0]) if named else None
         _complain(found, at or found.endpoints[name], error)
         return None
+    return endpoint
 
 
 def _policy(found: Found, table: Place) -> Policy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -12,7 +13,7 @@ import msgspec
 from tidegate.daemon.config import kinds
 from tidegate.daemon.config.disconnect import INTERRUPT, OnDisconnect
 from tidegate.daemon.config.keys import DAEMON_KEYS, ENDPOINT_KEYS, LOCAL_WIRES, MIB, Key, read
-from tidegate.daemon.config.references import key_given
+from tidegate.daemon.config.references import header_given, is_reference, key_given
 from tidegate.errors import ConfigurationError
 from tidegate.protocol.base import Record
 from tidegate.protocol.endpoints import Endpoint
@@ -88,6 +89,12 @@ class EndpointConfig(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The wires whose requests it takes."""
         return LOCAL_WIRES if self.wire == "local" else (self.wire,)
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Where its secrets are: the key, and what headers refer to."""
+        key = () if self.api_key is None else (self.api_key,)
+        return (*key, *(value for value in self.headers.values() if is_reference(value)))
+
     def on_wire(self, wire: Wire, policy: Policy | None = None) -> Endpoint:
         """Return the endpoint of the runtime.
 
@@ -99,6 +106,10 @@ class EndpointConfig(Record, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ConfigurationError: no request could use it.
         """
         given = {name: getattr(self, name) for name in _SHARED}
+        given["headers"] = {name: header_given(value) for name, value in self.headers.items()}
+        if isinstance(self.verify, str):
+            # A user that does not exist is no error here: the path is not there either.
+            given["verify"] = os.path.expanduser(self.verify)  # noqa: PTH111
         key = None if self.api_key is None else key_given(self.api_key)
         return Endpoint(wire=wire, key_given=key, policy=policy or self.policy, **given)
 

@@ -1,13 +1,14 @@
-"""Keys by reference: ``env:NAME`` and ``file:PATH``, read when they are needed and never shown."""
+"""Secrets by reference, ``env:NAME`` and ``file:PATH``: read when needed and never shown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.errors import ConfigurationError
-from tidegate.protocol.secrets import MissingKey, Secret
+from tidegate.protocol.secrets import MissingKey, Secret, names_variable
 from tidegate.settings import environment
 
 
@@ -15,6 +16,7 @@ FILE_BYTES_MAX = 1 << 16
 
 _FILE = "file:"
 _VARIABLE = "env:"
+_FILE_REFERENCE = re.compile(r"file:[^\x00-\x1f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,16 @@ class KeyFile:
                 "line of ASCII"
             )
         return key
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text says where a secret is; any other is itself what is meant."""
+    return names_variable(text) or _FILE_REFERENCE.fullmatch(text) is not None
+
+
+def header_given(value: str) -> str | Secret:
+    """Return what an endpoint takes for the value of a header, which may be a reference."""
+    return key_given(value) if is_reference(value) else value
 
 
 def key_given(reference: str) -> str | Secret:
