@@ -31,10 +31,14 @@ class Client:
     def __exit__(self, *_error):
         self.socket.close()
 
-    def ask(self, method, path, body=None, headers=(), *, cut=0):
+    def ask(self, method, path, body=None, headers=(), *, cut=0, version="1.1"):
         """Send a request, the last ``cut`` bytes of its body excepted."""
         data = b"" if body is None else json.dumps(body).encode()
-        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(data)}"]
+        lines = [
+            f"{method} {path} HTTP/{version}",
+            "Host: localhost",
+            f"Content-Length: {len(data)}",
+        ]
         lines += [f"{name}: {value}" for name, value in dict(headers).items()]
         head = "\r\n".join((*lines, "", "")).encode()
         self.socket.sendall(head + data[: len(data) - cut])

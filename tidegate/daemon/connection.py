@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from tidegate.daemon.access.headers import HEAD_BYTES_MAX
 
@@ -154,6 +155,32 @@ def reset_at_close(transport: asyncio.Transport) -> None:
     found = transport.get_extra_info("socket")
     if found is not None:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
+
+
+def without_chunks(cycle: RequestResponseCycle) -> Callable[[Any], Awaitable[None]]:
+    """Return what sends to a client of HTTP/1.0, which knows of no chunks and no interim answers.
+
+    A body whose length is not told goes as it is, and ends with the connection (RFC 9112, 6.1).
+    """
+    cycle.keep_alive = False
+    cycle.waiting_for_100_continue = False
+    untold = False
+
+    async def send(message: Any) -> None:
+        nonlocal untold
+        if message["type"] == "http.response.start":
+            names = {name.lower() for name, _ in message.get("headers", ())}
+            untold = b"content-length" not in names
+            if untold:
+                pass
+        elif untold:
+            while cycle.flow.write_paused and not cycle.disconnected:
+                await cycle.flow.drain()
+            # Nothing comes between this and uvicorn's own look at it.
+            cycle.expected_content_length = len(message.get("body", b""))
+        await cycle.send(message)
+
+    return send
 
 
 def closing_answer(status: int, body: bytes) -> bytes:

@@ -9,6 +9,7 @@ What uvicorn's own protocol leaves open, and what is done about it here:
 - A response that nobody reads is never given up. Here it can be cut (``Connection.abort``), and
   what is left of it at its end must be taken, piece by piece, within ``flush_s`` each.
 - Headers and trailers may be endless, and may take for ever. Here both have a bound.
+- Clients of HTTP/1.0 get chunks, of which they know nothing. Here they get bodies as they are.
 - An answer to what cannot be read is written into whatever response is under way. Here it is not.
 """
 
@@ -31,6 +32,7 @@ from tidegate.daemon.connection import (
     closing_answer,
     prepare,
     reset_at_close,
+    without_chunks,
 )
 
 
@@ -203,6 +205,8 @@ class ClientProtocol(HttpToolsProtocol):
         scope.setdefault("extensions", {})[CONNECTION] = self._connection
 
         async def serving(scope: Any, receive: Any, send: Any) -> None:
+            if scope["http_version"] != "1.1":
+                send = without_chunks(cycle)
             try:
                 await app(scope, receive, send)
             finally:

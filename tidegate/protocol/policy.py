@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from tidegate.errors import ConfigurationError
@@ -33,6 +34,8 @@ _FALLBACKS: dict[str, Any] = {
     "window_bytes": 256 << 10,
     "event_bytes_max": 8 << 20,
 }
+_GIVEN_MAX = 256
+"""How many different settings of policies are known by heart."""
 
 
 class Policy(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,19 +115,11 @@ class Policy(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 (endpoint.policy, "endpoint's policy"),
                 (settings.policy if settings else None, "Settings"),
             ),
-            knobs.said_in(environ),
+            tuple(knobs.said_in(environ).items()),
             wire=endpoint.wire,
             local=endpoint.is_local,
         )
-        fallbacks = _FALLBACKS | {"retries": _RETRIES[endpoint.wire]}
-        values = {
-            name: given.value(name) or Value(fallback, "built-in")
-            for name, fallback in fallbacks.items()
-        }
-        deadline = values["deadline_s"]
-        if deadline.value == math.inf:
-            values["deadline_s"] = deadline._replace(value=None)
-        values |= _limits(given, request)
+        values = _said(given) | _limits(given, request)
         # In the order of the fields, the derived ones last.
         names = [*knobs.FORMS, *(name for name in values if name not in knobs.FORMS)]
         return Resolution({name: values[name] for name in names})
@@ -241,21 +236,18 @@ class Resolution:
         )
 
 
-class _Given:
-    """What was said by somebody, before the built-in values are asked."""
+class _Given(NamedTuple):
+    """What was said by somebody, before the built-in values are asked.
 
-    def __init__(
-        self,
-        policies: tuple[tuple[Policy | None, str], ...],
-        environ: Mapping[str, str],
-        *,
-        wire: str,
-        local: bool,
-    ) -> None:
-        self._policies = policies
-        self.environ = environ
-        self.wire = wire
-        self.local = local
+    Attributes:
+        policies: the strongest first, each with its origin.
+        said: the environment variables of ours that are set.
+    """
+
+    policies: tuple[tuple[Policy | None, str], ...]
+    said: tuple[tuple[str, str], ...]
+    wire: str
+    local: bool
 
     def value(self, name: str) -> Value | None:
         variables = knobs.variables(name, wire=self.wire, local=self.local)
@@ -266,17 +258,34 @@ class _Given:
         return self._in_policies("stale_after_s") or self._in_variables("stale_after_s", variables)
 
     def _in_policies(self, name: str) -> Value | None:
-        for policy, origin in self._policies:
+        for policy, origin in self.policies:
             if policy is not None and (value := getattr(policy, name)) is not None:
                 return Value(value, origin)
         return None
 
     def _in_variables(self, name: str, variables: tuple[str, ...]) -> Value | None:
+        if not self.said:
+            return None
+        environ = dict(self.said)
         for variable in variables:
-            value = knobs.read(self.environ, variable, knobs.FORMS[name])
+            value = knobs.read(environ, variable, knobs.FORMS[name])
             if value is not None:
                 return Value(value, variable)
         return None
+
+
+@lru_cache(maxsize=_GIVEN_MAX)
+def _said(given: _Given) -> dict[str, Value]:
+    """Return what does not hang on the request; the same for nearly all turns of a program."""
+    fallbacks = _FALLBACKS | {"retries": _RETRIES[given.wire]}
+    values = {
+        name: given.value(name) or Value(fallback, "built-in")
+        for name, fallback in fallbacks.items()
+    }
+    deadline = values["deadline_s"]
+    if deadline.value == math.inf:
+        values["deadline_s"] = deadline._replace(value=None)
+    return values
 
 
 def _limits(given: _Given, request: Request) -> dict[str, Value]:
@@ -288,7 +297,7 @@ def _limits(given: _Given, request: Request) -> dict[str, Value]:
     plain = given.plain_stale() or Value(*budget.plain_stale_budget(**budgets))
     as_budget = budget.Budget(stale.value, stale.origin)
     first = given.value("first_event_timeout_s")
-    rules = knobs.first_event_rules(given.environ, wire=given.wire)
+    rules = knobs.first_event_rules(dict(given.said), wire=given.wire)
     return {
         "first_event_timeout_s": first
         or Value(*budget.first_event_budget(**facts, stale=as_budget, rules=rules)),

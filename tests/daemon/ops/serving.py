@@ -108,6 +108,13 @@ class Client:
         status, headers, body = self.answer()
         return status, headers, json.loads(body)
 
+    def rest(self):
+        """Return everything up to the end of the connection."""
+        while piece := self.socket.recv(1 << 16):
+            self._read += piece
+        rest, self._read = self._read, b""
+        return rest
+
     def end(self):
         """Return how the connection ends: ``eof`` or ``reset``; what comes before is dropped."""
         try:
