@@ -158,7 +158,7 @@ def reset_at_close(transport: asyncio.Transport) -> None:
 
 
 def without_chunks(cycle: RequestResponseCycle) -> Callable[[Any], Awaitable[None]]:
-    """Return what sends to a client of HTTP/1.0, which knows of no chunks and no interim answers.
+    """Return what sends to a client of any HTTP but 1.1, which knows neither chunks nor 100.
 
     A body whose length is not told goes as it is, and ends with the connection (RFC 9112, 6.1).
     """
@@ -172,7 +172,7 @@ def without_chunks(cycle: RequestResponseCycle) -> Callable[[Any], Awaitable[Non
             names = {name.lower() for name, _ in message.get("headers", ())}
             untold = b"content-length" not in names
             if untold:
-                pass
+                cycle.chunked_encoding = False
         elif untold:
             while cycle.flow.write_paused and not cycle.disconnected:
                 await cycle.flow.drain()
