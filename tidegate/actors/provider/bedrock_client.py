@@ -29,7 +29,9 @@ from tidegate.actors.provider.bedrock_session import (
     NoCredentials,
     client_from,
 )
+from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.network import client_over, connections_for, tls_context
+from tidegate.actors.provider.sdk_response import opened_by
 from tidegate.protocol.attempts import Order, Target
 
 
@@ -75,8 +77,8 @@ class BedrockSender:
         with suppress(Exception):  # who sends makes it anew, and hears of it
             await self._made()
 
-    async def send(self, order: Order) -> httpx2.Response:
-        """Send a request and return the response unread, or read if its status is an error.
+    async def send(self, order: Order) -> Exchange | httpx2.Response:
+        """Send a request; return the exchange, or the response, read, if its status is an error.
 
         Raises:
             Exception: of botocore, the transport or the operating system; see ``failure_from``.
@@ -95,10 +97,7 @@ class BedrockSender:
             # Silence is the supervisor's affair.
             timeout=httpx2.Timeout(None, connect=order.connect_timeout_s),
         )
-        response = await http.send(request, stream=True)
-        if response.status_code >= 400:
-            await response.aread()
-        return response
+        return await opened_by(await http.send(request, stream=True))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -14,8 +14,9 @@ from contextvars import ContextVar
 import aiohttp
 import httpx2
 
-from tidegate.actors.provider.connections import EXCHANGE, BodyEnd, Connections, Exchange
+from tidegate.actors.provider.connections import BodyEnd, Connections, Exchange
 from tidegate.actors.provider.recording import Recording, how_of
+from tidegate.actors.provider.sdk_response import EXCHANGE
 from tidegate.protocol.captures import How
 
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import aiohttp
 import httpx2
 
-from tidegate.actors.provider.error_body import ErrorBody
 from tidegate.actors.provider.heads import Head
+from tidegate.actors.provider.sdk_response import response_from
 
 
 READ_BYTES = 63 << 10
@@ -39,8 +39,6 @@ WRITE_BYTES = 1 << 20
 
 DRAIN_BYTES = 1 << 16
 DRAIN_S = 1.0
-EXCHANGE = "tidegate.exchange"
-_ENCODING = b"content-encoding"  # its undoing is not left to httpx2
 
 
 class _Seat:
@@ -101,10 +99,12 @@ class Exchange:
     """A response whose head has come and whose body has not been read.
 
     Attributes:
+        status: of the response.
         read: returns the next bytes of the body as they were sent, and ``b""`` at its end.
     """
 
     def __init__(self, response: aiohttp.ClientResponse, transport: asyncio.Transport) -> None:
+        self.status = response.status
         self._response = response
         self._transport = transport
         self.read: Callable[[], Awaitable[bytes]] = response.content.readany
@@ -245,9 +245,9 @@ class Connections(httpx2.AsyncBaseTransport):
             aiohttp.ClientError: as aiohttp raises it; the SDK lets it pass.
         """
         connect_s = request.extensions.get("timeout", {}).get("connect")
-        return await self.send(Head.of(request), await request.aread(), connect_s)
+        return response_from(await self.send(Head.of(request), await request.aread(), connect_s))
 
-    async def send(self, head: Head, body: bytes, connect_s: float | None) -> httpx2.Response:
+    async def send(self, head: Head, body: bytes, connect_s: float | None) -> Exchange:
         """Send a request that is made up already, and wait for the head of its response.
 
         Args:
@@ -275,13 +275,7 @@ class Connections(httpx2.AsyncBaseTransport):
                 seat.transport.abort()
             raise
         assert seat.transport is not None
-        exchange = self.exchange_from(response, seat.transport)
-        return httpx2.Response(
-            status_code=response.status,
-            headers=[each for each in exchange.raw_headers if each[0].lower() != _ENCODING],
-            stream=ErrorBody(exchange),
-            extensions={EXCHANGE: exchange},
-        )
+        return self.exchange_from(response, seat.transport)
 
     async def aclose(self) -> None:
         """Close all connections, those in use included."""

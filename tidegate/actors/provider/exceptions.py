@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -26,6 +27,9 @@ _LOGIN = re.compile(r"(?<=//)[^/@\s]+(?=@)")
 _SDKS = ("anthropic", "openai")
 _UNPARSED = "aiohttp.HttpProcessingError"
 _SECRET_OPTION = re.compile("SECRET|TOKEN")
+TARGETS_MAX = 64
+"""Of how many targets the secrets are known by heart; each attempt asks for them."""
+
 SECRET_CHARS_MIN = 4
 """Shorter header values are no secrets, and masking them would spoil the text."""
 
@@ -228,6 +232,7 @@ def _status_of(chain: Iterable[BaseException]) -> int | None:
     return next((each for each in statuses if isinstance(each, int) and each >= 400), None)
 
 
+@lru_cache(maxsize=TARGETS_MAX)
 def secrets_of(target: Target) -> tuple[str, ...]:
     """List what of a target must not be seen in a text, the longest first."""
     values = [target.api_key, *(value for _, value in (*target.headers, *target.query))]

@@ -15,13 +15,18 @@ from collections.abc import Hashable
 
 import httpx2
 
+from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.heads import Head
 from tidegate.actors.provider.network import client_over, connections_for
+from tidegate.actors.provider.sdk_response import opened_by, response_from
 from tidegate.protocol.attempts import Order, Target
 
 
 HEADS_MAX = 64
 """How many are kept: a target has few, unless its users set headers of their own."""
+
+_REDIRECT = 300
+"""The lowest status that is no success."""
 
 
 class SdkSender(ABC):
@@ -44,8 +49,8 @@ class SdkSender(ABC):
     async def make(self) -> None:  # noqa: B027 - there is nothing left to do
         """Make what it lacks, which is nothing."""
 
-    async def send(self, order: Order) -> httpx2.Response:
-        """Send a request and return the response unread, or read if its status is an error.
+    async def send(self, order: Order) -> Exchange | httpx2.Response:
+        """Send a request; return the exchange, or the response, read, if its status is an error.
 
         Raises:
             Exception: of the SDK, the transport or the operating system; see ``failure_from``.
@@ -55,18 +60,19 @@ class SdkSender(ABC):
         head = self._heads.get(key)
         # A capture shows the request as the SDK makes it.
         if head is not None and not order.capture:
-            response = await self._connections.send(head, body, order.connect_timeout_s)
+            exchange = await self._connections.send(head, body, order.connect_timeout_s)
+            if exchange.status < _REDIRECT:
+                return exchange  # of what httpx2 would make of it nothing is needed
+            response = response_from(exchange)
             if not response.is_redirect:
-                if response.is_error:
-                    response.request = httpx2.Request(head.method, str(head.url))  # it is told
-                    await response.aread()
-                return response
+                response.request = httpx2.Request(head.method, str(head.url))  # it is told
+                return await opened_by(response)
             self._heads.pop(key, None)  # several may be redirected at the same time
             await response.aclose()
         response = await self._build_and_send(order, path, body)
         if not response.history:
             self._keep(key, Head.of(response.request))
-        return response
+        return await opened_by(response)
 
     async def close(self) -> None:
         """Close the connections."""

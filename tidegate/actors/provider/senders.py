@@ -20,6 +20,7 @@ from typing import Protocol, TypeAlias
 
 import httpx2
 
+from tidegate.actors.provider.connections import Exchange
 from tidegate.protocol.attempts import Order, Target
 
 
@@ -45,8 +46,8 @@ class Sender(Protocol):
     async def make(self) -> None:
         """Make what it lacks; if that cannot be done, ``send`` raises why."""
 
-    async def send(self, order: Order) -> httpx2.Response:
-        """Send a request; return the response unread, or read if its status is an error."""
+    async def send(self, order: Order) -> Exchange | httpx2.Response:
+        """Send a request; return the exchange, or the response, read, if its status is an error."""
 
     async def close(self) -> None:
         """Close the connections."""

@@ -14,7 +14,7 @@ import httpx2
 import msgspec
 
 from tidegate.actors.provider.capture import recording_of_task
-from tidegate.actors.provider.connections import EXCHANGE, Exchange
+from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.dialects.dialect import DIALECTS
 from tidegate.actors.provider.recording import Recording
 from tidegate.actors.provider.senders import SLOW, MakeSender, Sender, Senders
@@ -128,19 +128,16 @@ class Clients:
         sender = self._sender_for(key, make)
         self._users[key] += 1
         try:
-            response = await sender.send(order)
-            failed = response.status_code >= 400
-            rejected = _rejected_from(order.target.wire, response) if failed else None
+            opened = await sender.send(order)
+            if isinstance(opened, httpx2.Response):
+                rejected = _rejected_from(order.target.wire, opened)
+                self._release(key)
+                return rejected
         except BaseException:
             self._release(key)
             raise
-        if rejected is not None:
-            self._release(key)
-            return rejected
-        # The response holds the request, and that the prompt, so only the exchange goes on.
-        exchange: Exchange = response.extensions[EXCHANGE]
-        self._exchanges[exchange] = key
-        return exchange
+        self._exchanges[opened] = key
+        return opened
 
     def _sender_for(self, key: Target, make: MakeSender) -> Sender:
         sender = self._senders.get(key)

@@ -1,6 +1,7 @@
-"""A body for those who read through httpx2: error texts and what stands before a redirect.
+"""Exchanges for those who know httpx2's responses, as the SDKs do.
 
-It ends early rather than fail, wait or fill the memory, because the status has said what matters.
+A body is read through httpx2 only if it is an error's text, or stands before a redirect. It ends
+early rather than fail, wait or fill the memory, because the status has said what matters.
 
 Path: ``provider/connections.py`` -> this -> the SDKs
 """
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 ERROR_BODY_BYTES = 1 << 16
 ERROR_BODY_S = 5.0
+EXCHANGE = "tidegate.exchange"
+_ENCODING = b"content-encoding"  # its undoing is not left to httpx2
 
 
 class ErrorBody(httpx2.AsyncByteStream):
@@ -57,3 +60,23 @@ class ErrorBody(httpx2.AsyncByteStream):
         with suppress(UnknownEncoding):  # it is shown as it is, like what is not compressed
             return Inflater(encoding)
         return None
+
+
+def response_from(exchange: Exchange) -> httpx2.Response:
+    """Return an exchange as the SDKs see it."""
+    return httpx2.Response(
+        status_code=exchange.status,
+        headers=[each for each in exchange.raw_headers if each[0].lower() != _ENCODING],
+        stream=ErrorBody(exchange),
+        extensions={EXCHANGE: exchange},
+    )
+
+
+async def opened_by(response: httpx2.Response) -> Exchange | httpx2.Response:
+    """Return the exchange behind a response, or the response, read, if its status is an error."""
+    if response.status_code >= 400:
+        await response.aread()
+        return response
+    # The response holds the request, and that the prompt, so only the exchange goes on.
+    exchange: Exchange = response.extensions[EXCHANGE]
+    return exchange
