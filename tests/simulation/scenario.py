@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.simulation.world import Left
 from tidegate.actors.supervisor.pool import Pool
 from tidegate.protocol.attempts import Target
-from tidegate.protocol.policy import Resolved
+from tidegate.protocol.resolution import Resolved
 from tidegate.protocol.supervisor import Prepared, Start, TurnPlan
 
 

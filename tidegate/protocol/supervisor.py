@@ -9,7 +9,7 @@ from tidegate.protocol.attempts import Target
 from tidegate.protocol.base import Message, TurnNumber
 from tidegate.protocol.endpoints import Endpoint
 from tidegate.protocol.failures import Failure
-from tidegate.protocol.policy import Resolved
+from tidegate.protocol.resolution import Resolved
 
 
 TimerName: TypeAlias = tuple[str, int]

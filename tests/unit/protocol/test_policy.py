@@ -8,8 +8,9 @@ import pytest
 from tidegate.errors import ConfigurationError
 from tidegate.protocol import knobs
 from tidegate.protocol.endpoints import Endpoint
-from tidegate.protocol.policy import Limits, Policy, Settings
+from tidegate.protocol.policy import Policy, Settings
 from tidegate.protocol.requests import Request
+from tidegate.protocol.resolution import Limits
 from tidegate.protocol.wires import preload_of
 
 

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from tidegate.protocol.base import TurnNumber
 from tidegate.protocol.failures import Failure, FailureKind
-from tidegate.protocol.policy import Resolved
+from tidegate.protocol.resolution import Resolved
 
 
 FRUITLESS_WAIT_S = 30.0

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from tidegate.protocol.events import NoticeKind
 from tidegate.protocol.failures import Failure, FailureKind
-from tidegate.protocol.policy import Resolved
+from tidegate.protocol.resolution import Resolved
 from tidegate.protocol.sink import Snapshot
 
 

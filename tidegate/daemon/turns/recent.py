@@ -21,7 +21,8 @@ from tidegate.daemon.turns.hosted import HostedTurn
 from tidegate.daemon.turns.lanes import Lane
 from tidegate.daemon.turns.state import TurnsState
 from tidegate.daemon.turns.views import final_of
-from tidegate.protocol.policy import Limits, Policy, Settings
+from tidegate.protocol.policy import Policy, Settings
+from tidegate.protocol.resolution import Limits
 from tidegate.settings import environment
 
 
