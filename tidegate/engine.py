@@ -46,8 +46,8 @@ class Recording(NamedTuple):
 
     Attributes:
         record: writes each event before a reader can take it; None keeps nothing.
-        recorded: called when a step is over in which something was handed to ``record``, so that
-            what comes together is written together.
+        recorded: called when a turn of the I/O thread is over in which something may have been
+            handed to ``record``, so that what comes together is written together.
         newest_token: no attempt has a token that is not larger.
     """
 
@@ -104,10 +104,8 @@ class Engine:
             clock=time.monotonic,
             epoch_s=self._epoch_s,
             watch=self._observing if self._observing.any else None,
-            recorded=recording.recorded if recording else None,
         )
-        preload = preload_of(self._settings.preload)
-        self._io = WorkerIo(deliver=self._sink.deliver, crashed=self._lose_io, preload=preload)
+        self._io = self._new_io()
         self._inline = InlineStreams(self._to_sink, self._in_io_thread)
         self._places = Places(self._io, self._inline)
         self._supervisor = SupervisorActor(
@@ -121,6 +119,14 @@ class Engine:
             chance=random.random,
         )
         self._launch()
+
+    def _new_io(self) -> WorkerIo:
+        return WorkerIo(
+            deliver=self._sink.deliver,
+            crashed=self._lose_io,
+            turned=self._recording.recorded if self._recording else None,
+            preload=preload_of(self._settings.preload),
+        )
 
     def _launch(self) -> None:
         try:

@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -266,8 +267,7 @@ class Connections(httpx2.AsyncBaseTransport):
                 headers=head.headers,
                 data=_payload_from(body),
                 allow_redirects=False,
-                # aiohttp's name for look-up, connect and TLS together.
-                timeout=aiohttp.ClientTimeout(total=None, connect=connect_s),
+                timeout=_timeout_from(connect_s),
                 proxy=self._proxy,
             )
         except BaseException:
@@ -280,6 +280,12 @@ class Connections(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close all connections, those in use included."""
         await self._session.close()
+
+
+@lru_cache(maxsize=64)
+def _timeout_from(connect_s: float | None) -> aiohttp.ClientTimeout:
+    # aiohttp's name for look-up, connect and TLS together.
+    return aiohttp.ClientTimeout(total=None, connect=connect_s)
 
 
 def _payload_from(body: bytes) -> bytes | io.BytesIO | None:

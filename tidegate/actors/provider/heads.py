@@ -9,6 +9,7 @@ from sys import intern
 from typing import NamedTuple
 
 import httpx2
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 from yarl import URL
 
 
@@ -19,17 +20,21 @@ class Head(NamedTuple):
     """A request without its body.
 
     Attributes:
-        headers: all but the body's length.
+        headers: all but the body's length, in the form that aiohttp takes as it is.
     """
 
     method: str
     url: URL
-    headers: tuple[tuple[str, str], ...]
+    headers: CIMultiDictProxy[str]
 
     @classmethod
     def of(cls, request: httpx2.Request) -> Head:
         """Take the head of a request."""
         # Each response keeps them, and nearly all are the same for every request.
-        headers = [(intern(name), intern(value)) for name, value in request.headers.multi_items()]
+        headers = CIMultiDict(
+            (istr(intern(name)), intern(value))
+            for name, value in request.headers.multi_items()
+            if name != _LENGTH
+        )
         url = URL(str(request.url), encoded=True)
-        return cls(request.method, url, tuple(each for each in headers if each[0] != _LENGTH))
+        return cls(request.method, url, CIMultiDictProxy(headers))

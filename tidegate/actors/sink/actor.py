@@ -81,7 +81,6 @@ class SinkActor(Shell):
         clock: monotonic seconds.
         epoch_s: what to add to the clock for seconds since the epoch.
         watch: looks on, if somebody does.
-        recorded: called behind each message, when all that it brought was handed to the recorder.
     """
 
     FAST: ClassVar[tuple[type, ...]] = (Seal,)
@@ -96,7 +95,6 @@ class SinkActor(Shell):
         clock: Callable[[], float],
         epoch_s: float,
         watch: Watch | None = None,
-        recorded: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._channels = channels
@@ -106,7 +104,6 @@ class SinkActor(Shell):
         self._clock = clock
         self._epoch_s = epoch_s
         self._watch = watch
-        self._recorded = recorded
         self._writers: dict[TurnNumber, TurnWriter] = {}
         self.refused: Counter[str] = Counter()
         self.closed: Counter[str] = Counter()
@@ -120,8 +117,6 @@ class SinkActor(Shell):
                 self._handle(part, now_s)
         else:
             self._handle(message, now_s)
-        if self._recorded is not None:
-            self._recorded()
         if self._watch is not None:
             self._watch.wake()  # last: the readers come first
 

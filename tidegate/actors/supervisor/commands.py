@@ -45,9 +45,10 @@ class Commands:
         self._asleep = False
 
     def run(self) -> None:
-        """Do what is queued by now, and not what comes meanwhile: the sockets have their turn."""
-        for _ in range(len(self._queue)):
-            self._queue.popleft()()
+        """Do what is queued, and what that brings about; then the sockets have their turn."""
+        for _ in range(2):
+            for _ in range(len(self._queue)):
+                self._queue.popleft()()
 
     def read_nudges(self, _mask: int) -> None:
         """Empty the reader."""

@@ -6,7 +6,6 @@ what a worker sent before something happened is always told before it.
 
 from __future__ import annotations
 
-import os
 import selectors
 import threading
 import time
@@ -18,15 +17,14 @@ from tidegate.actors.supervisor import forks
 from tidegate.actors.supervisor.commands import Commands
 from tidegate.actors.supervisor.timers import Timers
 from tidegate.actors.supervisor.workers import Deliver, Workers
-from tidegate.actors.supervisor.zygote_link import can_fork
-from tidegate.errors import ConfigurationError, ForkedRuntime
+from tidegate.actors.supervisor.zygote_link import method_from
+from tidegate.errors import ForkedRuntime
 from tidegate.protocol.attempts import CancelAttempt, Credit, Ping, StartAttempt, ToWorker
 from tidegate.protocol.base import Generation, Token, TurnNumber
 from tidegate.protocol.codec import frame_from
 from tidegate.protocol.workers import PROVIDERS, ZygoteReady
 
 
-START_METHODS = ("zygote", "exec")
 LEAVE_S = 0.25
 KILLED_S = 0.5
 _SLEEP_S_MAX = 86_400.0  # a selector takes no number that is much larger
@@ -43,6 +41,7 @@ class WorkerIo(threading.Thread):
         deliver: called in this thread with what there is to say: the messages of one read of one
             worker, a question, what a timer was given, a ``WorkerLost``. It must not block.
         crashed: called in this thread if it ends by an error, behind the death of the workers.
+        turned: called in this thread when all that was there has been delivered and sent.
         preload: modules that workers need, imported once for all: ``package.module`` or
             ``package.module:function`` to call.
         clock: seconds; the instants of timers are on it.
@@ -59,6 +58,7 @@ class WorkerIo(threading.Thread):
         *,
         deliver: Deliver,
         crashed: Callable[[BaseException], None],
+        turned: Callable[[], None] | None = None,
         preload: tuple[str, ...] = (),
         clock: Callable[[], float] = time.monotonic,
         providers: str = PROVIDERS,
@@ -68,12 +68,13 @@ class WorkerIo(threading.Thread):
         self.forked = False
         self._deliver = deliver
         self._crashed = crashed
+        self._turned = turned
         self._clock = clock
         self._providers = providers
         self._stopping = False
         self._alarms = Timers()  # the callers'
         self._timers = Timers()  # for the workers' ends
-        method = _method_from(start_method)
+        method = method_from(start_method)
         with forks.gate:
             self._commands = Commands()
             self._selector = selectors.DefaultSelector()
@@ -224,6 +225,8 @@ class WorkerIo(threading.Thread):
         self._take_commands()
         if min(self._alarms.first_s, self._timers.first_s) <= self._clock():
             self._fire()
+        if self._turned is not None:
+            self._turned()
 
     def _sleep_s(self) -> float | None:
         if not self._commands.lie_down():
@@ -289,12 +292,3 @@ class WorkerIo(threading.Thread):
 
 def _unheard(_messages: list[object]) -> None:
     """Take what nobody listens to any more."""
-
-
-def _method_from(given: str | None) -> str:
-    method = given or os.environ.get("TIDEGATE_START_METHOD") or ""
-    if not method:
-        return "zygote" if can_fork() else "exec"
-    if method not in START_METHODS:
-        raise ConfigurationError(f"start method {method!r} is none of {', '.join(START_METHODS)}")
-    return method

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tidegate.actors.supervisor import forks
 from tidegate.actors.supervisor.process import python_command, worker_environment
+from tidegate.errors import ConfigurationError
 from tidegate.protocol.base import Generation
 from tidegate.protocol.workers import (
     CONTROL_BYTES_MAX,
@@ -22,6 +23,7 @@ from tidegate.protocol.workers import (
 )
 
 
+START_METHODS = ("zygote", "exec")
 END_S = 0.5
 
 
@@ -39,7 +41,21 @@ class Launch(NamedTuple):
         os.close(self.words_fd)
 
 
-def can_fork() -> bool:
+def method_from(given: str | None) -> str:
+    """Return how workers are started: as told, as ``TIDEGATE_START_METHOD`` says, or as it works.
+
+    Raises:
+        ConfigurationError: there is no such way.
+    """
+    method = given or os.environ.get("TIDEGATE_START_METHOD") or ""
+    if not method:
+        return "zygote" if _can_fork() else "exec"
+    if method not in START_METHODS:
+        raise ConfigurationError(f"start method {method!r} is none of {', '.join(START_METHODS)}")
+    return method
+
+
+def _can_fork() -> bool:
     """Return whether a zygote can work here: Linux, with pidfds and ``/proc``."""
     if sys.platform != "linux" or not Path("/proc/self/fd").is_dir():
         return False

@@ -155,9 +155,9 @@ class Subscription:
             self._feed = hosted.turn._feed(offset)  # noqa: SLF001
 
     def start(self, turn: Turn) -> None:
-        """Read what the runtime has taken on."""
+        """Read what the runtime takes on; there is nothing to take yet."""
         self._feed = turn._feed(self._offset)  # noqa: SLF001
-        self._calls.call(self.wake)
+        self.watch()
 
     def take(self) -> list[Item]:
         """Take all that is there; if there is nothing, ``wake`` comes when there is."""
