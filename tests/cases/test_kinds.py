@@ -209,7 +209,8 @@ class TestSilence:
     def test_life_is_no_progress(self, play, words):
         life = pace([words.ping], 0.05, times=400)
         # Life is told once a second: a shorter limit could not know it from silence.
-        call = play(words.stream(*words.begin, life, End.HOLD), stale_after_s=2.1, **PATIENT)
+        limits = {"stale_after_s": 2.1, "alive_timeout_s": 30}
+        call = play(words.stream(*words.begin, life, End.HOLD), **limits, **PATIENT)
 
         assert (call.failure.kind, call.failure.reason) == ("stalled", "no_progress")
 

@@ -227,6 +227,7 @@ def test_stale_stream_is_ended_and_its_socket_closed(runtime, ask):
             url=f"{lab.url}/chat/completions",
             stale_after_s=1.0,
             first_event_timeout_s=30,
+            alive_timeout_s=30,
         )
 
         with pytest.raises(tg.StreamStalled) as raised:

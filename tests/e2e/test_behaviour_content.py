@@ -219,9 +219,8 @@ class TestLife:
     )
     def test_stream_of_it_goes_stale(self, runtime, ask, life):
         with Lab([Answer([chat.text("Hel"), life])]) as lab:
-            turn = runtime.start(
-                ask(lab, stale_after_s=0.5, first_event_timeout_s=30, stale_giveup=0)
-            )
+            patience = {"first_event_timeout_s": 30, "alive_timeout_s": 30}
+            turn = runtime.start(ask(lab, stale_after_s=0.5, **patience, stale_giveup=0))
             reading = Reading(turn)
             reading.to_end()
             answer = turn.result()

@@ -71,7 +71,8 @@ def test_interactive_platform_still_uses_the_worker_thread(runtime, asking):
 def test_inline_stream_stale_detector_still_fires_from_monitor_thread(runtime, asking):
     pings_only = Answer([chat.text("hello"), keepalive(0.05, 10_000), End.HOLD])
     with Lab([pings_only]) as lab:
-        request = asking(lab, stale_after_s=0.5, first_event_timeout_s=30, retries=0)
+        patience = {"first_event_timeout_s": 30, "alive_timeout_s": 30}
+        request = asking(lab, stale_after_s=0.5, **patience, retries=0)
 
         with pytest.raises(tg.StreamStalled) as raised:
             as_subagent(lambda: runtime.run(request))

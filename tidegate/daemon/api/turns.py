@@ -81,6 +81,7 @@ class TurnRoutes:
         if before is not None and not stored:
             await self._check_known(before, owner)
         hosted = self._service.registry.hosted
+        stored = await self._taken_on(stored)
         shown = [
             live_summary(hosted[each.id]) if each.id in hosted else summary_of(each)
             for each in stored
@@ -176,6 +177,24 @@ class TurnRoutes:
             self._service.journal.events, record.id, final.offset - 1, 1
         )
         return stored.items[0][2] if stored.items else b""
+
+    async def _taken_on(self, stored: list[TurnRecord]) -> list[TurnRecord]:
+        """Leave out what is kept of turns that are not taken on, or not yet.
+
+        A turn that has not ended is in memory. So one that is not has ended since its record was
+        read; or it is about to be taken on, or to be forgotten because there was no room for it.
+        """
+        hosted, journal = self._service.registry.hosted, self._service.journal
+        open_ = [each.id for each in stored if each.ended_at is None and each.id not in hosted]
+        if not open_:
+            return stored
+        read = await in_thread(lambda: {each: journal.turn(each) for each in open_})
+        now: list[TurnRecord | None] = [read.get(each.id, each) for each in stored]
+        return [
+            each
+            for each in now
+            if each is not None and (each.ended_at is not None or each.id in hosted)
+        ]
 
     async def _check_known(self, turn_id: str, owner: str) -> None:
         record: TurnRecord | None = await in_thread(self._service.journal.turn, turn_id)
