@@ -12,7 +12,7 @@ from benchmarks.sides import serve
 from tidegate.actors.provider.dialects.body import BodyDecoder
 from tidegate.actors.provider.dialects.dialect import DIALECTS
 from tidegate.actors.provider.transport import Clients, Rejected
-from tidegate.protocol.attempts import Deltas, Order, Target
+from tidegate.protocol.attempts import Deltas, FromWorker, Order, Target
 from tidegate.protocol.base import Seq, Token, TurnNumber
 from tidegate.protocol.codec import frame_from
 from tidegate.protocol.deltas import Delta, Text
@@ -89,7 +89,8 @@ class _Pipe:
     def __call__(self, deltas: list[Delta]) -> None:
         message = Deltas(TurnNumber(1), Token(1), Seq(self._seq), tuple(deltas))
         self._seq += len(deltas)
-        os.write(self._fd, frame_from([message]))
+        messages: list[FromWorker] = [message]
+        os.write(self._fd, frame_from(messages))
 
     def close(self) -> None:
         self._reader.communicate()

@@ -12,7 +12,7 @@ ResultT = TypeVar("ResultT")
 POLL_S = 0.005
 
 
-def eventually(condition: Callable[[], ResultT], within_s: float = 10.0) -> ResultT:
+def eventually(condition: Callable[[], ResultT | None], within_s: float = 10.0) -> ResultT:
     """Ask until ``condition`` holds, and return what it said.
 
     Args:
