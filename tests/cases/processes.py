@@ -50,6 +50,7 @@ def killed_host(case, stage):
         assert lab.open_connections_count == 1
         killed_s = time.monotonic()
         daemon.process.kill()
+        daemon.process.wait(30)
         closed = lab.wait_closed(0, timeout=30)
         eventually(lambda: not _running(workers), within_s=30)
     facts = {

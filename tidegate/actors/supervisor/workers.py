@@ -27,8 +27,8 @@ from tidegate.protocol.workers import WorkerLost
 
 
 DUMP_S = 0.005
-EXIT_REPORT_S = 0.02
-"""How long a loss waits for the exit code, which comes by another road."""
+EXIT_REPORT_S = 0.2
+"""How long a loss waits for the exit code, which comes by another road; mostly within 1 ms."""
 HELD_OPEN_S = 0.25
 """How long a dead worker's socket may stay open: a process of its own has a copy."""
 READS_MAX = 4
