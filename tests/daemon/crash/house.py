@@ -11,7 +11,7 @@ from tidegate.testing.eventually import eventually
 CONFIG = """
 listen = "127.0.0.1:0"
 max_running = {running}
-max_queued = {turns}
+max_queued = {queued}
 log_level = "warning"
 
 [endpoints.main]
@@ -31,7 +31,8 @@ class House:
     Args:
         folder: the journal's.
         lab: the provider.
-        turns: how many may be open at once; some of them wait.
+        turns: how many are asked for in each run, beside those that a kill has put off; some of
+            them wait.
 
     Attributes:
         run: the number of the present run of the daemon; what has a number was said by that run.
@@ -42,7 +43,8 @@ class House:
     def __init__(self, folder, lab, turns):
         self._folder = folder
         self._lab = lab
-        self._config = CONFIG.format(running=turns * 4 // 5, turns=turns, url=lab.url)
+        running, queued = turns * 4 // 5, turns * 100
+        self._config = CONFIG.format(running=running, queued=queued, url=lab.url)
         self._daemon = None
         self._changed = asyncio.Condition()
         self._seen = 0
