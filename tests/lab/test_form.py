@@ -29,20 +29,54 @@ def test_each_kind_of_step(form, step):
 
 
 @pytest.mark.parametrize(
-    "form",
+    ("form", "given"),
     [
-        {},
-        {"sned": "typing error"},
-        {"end": "slowly"},
-        {"every_ms": 5, "send": "no count"},
-        {"wait_ms": "long"},
-        {"b64": "***"},
-        {"fill": {"unit": "x"}},
+        ({}, "nothing"),
+        ({"send": "a", "wait_ms": 5, "end": "cut"}, "send and wait_ms and end"),
+        ({"send": "a", "b64": "/wA="}, "send and b64"),
+        ({"wait_ms": 5, "every_ms": 5}, "wait_ms and every_ms"),
+        ({"fill": {"unit": "x", "times": 2}, "times": 2}, "fill and times"),
+        ({"send": "no rhythm", "times": 2}, "send and times"),
+        ({"every_ms": 5, "send": "no count"}, "send and every_ms"),
+        ({"every_ms": 5}, "every_ms"),
+        ({"every_ms": 5, "send": "a", "times": 2, "end": "cut"}, "send and every_ms and times and"),
     ],
 )
-def test_what_is_not_a_step_is_refused(form):
-    with pytest.raises(ValueError, match=r"not a|base64"):
+def test_fields_that_are_no_step_are_refused_with_what_one_is(form, given):
+    said = f"a step with {given}.*: give one of send, .* or every_ms with send and times"
+    with pytest.raises(ValueError, match=rf"{said} - at `\$\[0\]\.steps\[1\]`"):
+        steps_of({"send": "one"}, form)
+
+
+@pytest.mark.parametrize(
+    ("form", "match"),
+    [
+        ({"sned": "typing error"}, "sned"),
+        ({"end": "slowly"}, "slowly"),
+        ({"wait_ms": "long"}, r"float.*wait_ms"),
+        ({"b64": "***"}, r"base64.*b64"),
+        ({"fill": {"unit": "x"}}, r"times.*fill"),
+        ({"send": None}, "a step with nothing"),
+    ],
+)
+def test_value_that_does_not_fit_is_refused_with_its_place(form, match):
+    with pytest.raises(ValueError, match=f"not a script.*{match}"):
         steps_of(form)
+
+
+@pytest.mark.parametrize(
+    ("script", "place"),
+    [
+        (b'{"script": [{"steps": [{"send": "a", "end": "cut"}]}]}', r"\$\.script\[0\]\.steps\[0\]"),
+        (
+            b'{"id": "A"}\n{"id": "B", "input": {"script": [{"steps": [{}, {"wait_ms": 5}]}]}}',
+            r"\$\.input\.script\[0\]\.steps\[0\]",
+        ),
+    ],
+)
+def test_step_of_a_file_that_is_none_is_refused_with_its_place(script, place):
+    with pytest.raises(ValueError, match=f"not a script: a step with .* at `{place}`"):
+        scripts_from(script)
 
 
 def test_fields_of_an_answer():

@@ -2,7 +2,7 @@
 
 A script is a list of answers. Each has ``status``, ``headers`` and ``steps``, and may have
 ``delay_ms``, ``headers_with_first_frame``, ``keepalive_close_after_ms`` and ``repeat``. A header's
-value is text or ``{"http_date_in_ms": n}``. A step is one of these objects:
+value is text or ``{"http_date_in_ms": n}``. A step is one of these objects, with no other field:
 
 ======================================  =====================================================
 ``send``                                write this text
@@ -19,12 +19,23 @@ Path: a file's text -> this -> ``tidegate.lab.script``
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 
 import msgspec
 
 from tidegate.lab.script import Answer, End, HeaderValue, HttpDate, Pace, Send, Step, Wait, Zip
+
+
+_STEPS = (
+    {"send"},
+    {"b64"},
+    {"fill"},
+    {"gzip_flush"},
+    {"wait_ms"},
+    {"end"},
+    {"every_ms", "send", "times"},
+)
+_STEP = "give one of send, b64, fill, gzip_flush, wait_ms, end, or every_ms with send and times"
 
 
 class _Form(msgspec.Struct, forbid_unknown_fields=True):
@@ -41,16 +52,21 @@ class FillForm(_Form):
 
 
 class StepForm(_Form, omit_defaults=True):
-    """One step; exactly one of its fields says which."""
+    """One step; its fields say which, and there are no others beside those of its kind."""
 
     send: str | None = None
-    b64: str | None = None
+    b64: bytes | None = None
     fill: FillForm | None = None
     gzip_flush: str | None = None
     wait_ms: float | None = None
     every_ms: float | None = None
     times: int | None = None
     end: End | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        if set(given) not in _STEPS:
+            raise ValueError(f"a step with {' and '.join(given) or 'nothing'}: {_STEP}")
 
 
 class DateForm(_Form):
@@ -152,17 +168,16 @@ def _step_from(form: StepForm) -> Step:
     match form:
         case StepForm(every_ms=float(every_ms), send=str(text), times=int(times)):
             return Pace((text.encode(),), every_ms / 1000, times)
-        case StepForm(send=str(text), every_ms=None):
+        case StepForm(send=str(text)):
             return Send(text.encode())
-        case StepForm(b64=str(text)):
-            return Send(base64.b64decode(text, validate=True))
+        case StepForm(b64=bytes(data)):
+            return Send(data)
         case StepForm(fill=FillForm(unit, times, before, after)):
             return Send((before + unit * times + after).encode())
         case StepForm(gzip_flush=str(text)):
             return Zip(text.encode())
         case StepForm(wait_ms=float(wait_ms)):
             return Wait(wait_ms / 1000)
-        case StepForm(end=End() as end):
-            return end
         case _:
-            raise ValueError(f"not a step: {msgspec.json.encode(form).decode()}")
+            assert form.end is not None, "a form has the fields of one step"
+            return form.end
