@@ -70,7 +70,7 @@ def test_value_that_does_not_fit_is_refused_with_its_place(form, match):
         (b'{"script": [{"steps": [{"send": "a", "end": "cut"}]}]}', r"\$\.script\[0\]\.steps\[0\]"),
         (
             b'{"id": "A"}\n{"id": "B", "input": {"script": [{"steps": [{}, {"wait_ms": 5}]}]}}',
-            r"\$\.input\.script\[0\]\.steps\[0\]",
+            r"\$\[1\]\.input\.script\[0\]\.steps\[0\]",
         ),
     ],
 )
