@@ -126,14 +126,31 @@ _FIRST_EVENT_FORMS = {
 }
 """By the tails of their names, the variables about the first event of the responses wire."""
 
-PLAIN_STALE_VARIABLE = "TIDEGATE_API_CALL_STALE_TIMEOUT"
-
-_VARIABLES = {
+_STRONGER = {
     "retries": "TIDEGATE_STREAM_RETRIES",
     "stale_after_s": "TIDEGATE_STREAM_STALE_TIMEOUT",
     "alive_timeout_s": "TIDEGATE_STREAM_READ_TIMEOUT",
     "stale_giveup": "TIDEGATE_STREAM_STALE_GIVEUP",
 }
+_LOCAL_STALE = "TIDEGATE_LOCAL_STREAM_STALE_TIMEOUT"
+_PLAIN_STALE = "TIDEGATE_API_CALL_STALE_TIMEOUT"
+
+
+def names_of(field: str) -> tuple[str, ...]:
+    """Return the environment variables that set a field everywhere, the strongest first."""
+    own = f"{PREFIX}{field.upper()}"
+    return (_STRONGER[field], own) if field in _STRONGER else (own,)
+
+
+PLAIN_STALE_VARIABLES = (_PLAIN_STALE, names_of("stale_after_s")[-1])
+"""Those of ``stale_after_s`` for an attempt that does not stream."""
+
+VARIABLES: dict[str, Form] = {
+    **{variable: form for field, form in FORMS.items() for variable in names_of(field)},
+    **dict.fromkeys((_LOCAL_STALE, _PLAIN_STALE), FORMS["stale_after_s"]),
+    **{f"{_FIRST_EVENT}_{tail}": form for tail, form in _FIRST_EVENT_FORMS.items()},
+}
+"""Every variable that the start of a turn may read, and what it must look like."""
 
 
 def said_in(environ: Mapping[str, str]) -> dict[str, str]:
@@ -144,10 +161,10 @@ def said_in(environ: Mapping[str, str]) -> dict[str, str]:
 @functools.cache
 def variables(name: str, *, wire: str, local: bool) -> tuple[str, ...]:
     """Return the environment variables that may set the field ``name``, the strongest first."""
-    usual = _VARIABLES.get(name, f"TIDEGATE_{name.upper()}")
+    usual = names_of(name)
     if name == "stale_after_s" and local and wire != "converse":
-        return usual, "TIDEGATE_LOCAL_STREAM_STALE_TIMEOUT"
-    return (usual,)
+        return *usual, _LOCAL_STALE
+    return usual
 
 
 def first_event_rules(environ: Mapping[str, str], *, wire: str) -> FirstEventRules:

@@ -141,7 +141,7 @@ class Given(NamedTuple):
 
     def plain_stale(self) -> Value | None:
         """Return the same of ``stale_after_s``, for an attempt that does not stream."""
-        variables = (knobs.PLAIN_STALE_VARIABLE,)
+        variables = knobs.PLAIN_STALE_VARIABLES
         return self._in_policies("stale_after_s") or self._in_variables("stale_after_s", variables)
 
     def _in_policies(self, name: str) -> Value | None:

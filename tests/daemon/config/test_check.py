@@ -111,6 +111,17 @@ def test_what_is_referred_to_and_not_there_is_noted(explained):
     assert len(notes) == 7
 
 
+def test_the_stronger_of_two_variables_holds_and_the_other_is_noted(explained):
+    report = explained("", TIDEGATE_RETRIES="3", TIDEGATE_STREAM_RETRIES="4")
+
+    assert rows(report)["policy.retries"] == ("4", "TIDEGATE_STREAM_RETRIES")
+    assert "TIDEGATE_RETRIES is set, but so is TIDEGATE_STREAM_RETRIES, which is stronger" in (
+        report.notes
+    )
+    told = rows(explained("", TIDEGATE_STALE_AFTER_S="9"))
+    assert told["policy.stale_after_s"] == ("9", "TIDEGATE_STALE_AFTER_S")
+
+
 SECRET = "sk-very-secret"
 
 

@@ -9,6 +9,7 @@ from tidegate.daemon.config.disconnect import CONTINUE, OnDisconnect
 from tidegate.daemon.config.load import InvalidConfig, load
 from tidegate.daemon.config.model import DaemonConfig
 from tidegate.errors import ConfigurationError
+from tidegate.protocol import knobs
 
 
 ISSUED = """\
@@ -325,8 +326,45 @@ def test_variables_that_look_like_ours_are_noticed_and_others_are_not(loaded):
     assert notices == ("TIDEGATE_LISTN is set and nobody reads it: did you mean TIDEGATE_LISTEN?",)
 
 
-def test_key_that_the_commands_send_is_no_slip(loaded):
-    assert loaded("", TIDEGATE_KEY="x").notices == ()
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("TIDEGATE_RETRYS", "TIDEGATE_RETRIES"),
+        ("TIDEGATE_STALE_TIMEOUT", "TIDEGATE_STREAM_STALE_TIMEOUT"),
+        ("TIDEGATE_STALE_AFTER", "TIDEGATE_STALE_AFTER_S"),
+        ("TIDEGATE_CODEX_TTFB_TIMEOUT", "TIDEGATE_CODEX_TTFB_TIMEOUT_SECONDS"),
+        ("TIDEGATE_START_METHD", "TIDEGATE_START_METHOD"),
+        ("TIDEGATE_ENDPOINT__MAIN__API_KEY", "TIDEGATE_ENDPOINTS__MAIN__API_KEY"),
+    ],
+)
+def test_name_that_was_meant_is_said(loaded, variable, meant):
+    said = f"{variable} is set and nobody reads it: did you mean {meant}?"
+    assert loaded("", **{variable: "1"}).notices == (said,)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *knobs.VARIABLES,
+        "TIDEGATE_KEY",
+        "TIDEGATE_START_METHOD",
+        "TIDEGATE_SERVICE_PORT",
+        "TIDEGATE_SERVICE_PORT_HTTP",
+        "TIDEGATE_PORT_8765_TCP",
+        "TIDEGATE_PORT_8765_TCP_ADDR",
+        "TIDEGATE_PORT_8765_TCP_PORT",
+        "TIDEGATE_PORT_8765_TCP_PROTO",
+    ],
+)
+def test_what_is_read_and_what_systems_set_by_themselves_is_no_slip(loaded, variable):
+    text = {"TIDEGATE_AFTER_VISIBLE_TEXT": "stop"}.get(variable, "1")
+    assert loaded("", **{variable: text}).notices == ()
+
+
+@pytest.mark.parametrize("variable", knobs.VARIABLES)
+def test_variable_that_no_turn_can_start_with_is_refused(problems, variable):
+    [said] = problems(**{variable: "-x"})
+    assert said.startswith(f"{variable}='-x': give ")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):

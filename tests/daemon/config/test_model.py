@@ -30,15 +30,8 @@ def test_each_field_is_a_key_and_each_key_a_field(struct, known, others):
 
 def test_no_variable_has_two_meanings():
     ours = {f"TIDEGATE_{name.upper()}" for name in keys.DAEMON_KEYS}
-    wires = ("chat", "responses", "messages", "converse")
-    theirs = {
-        variable
-        for name in knobs.FORMS
-        for wire in wires
-        for variable in knobs.variables(name, wire=wire, local=True)
-    }
 
-    assert not ours & (theirs | {*sources._OTHERS})
+    assert not ours & {*knobs.VARIABLES, *sources._OTHERS}
 
 
 VALUES = {

@@ -1,5 +1,8 @@
 """Ranges and variables of the settings."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tidegate.errors import ConfigurationError
@@ -7,25 +10,37 @@ from tidegate.protocol import knobs
 from tidegate.protocol.budget import FirstEventRules
 
 
-def test_variables_of_known_tails_and_of_the_rest():
+PAGE = Path(__file__).parents[3] / "docs" / "policy.md"
+TTFB = "TIDEGATE_CODEX_TTFB_"
+
+
+def test_each_field_has_a_variable_of_its_name_and_some_a_stronger_one():
     named = {name: knobs.variables(name, wire="chat", local=False) for name in knobs.FORMS}
 
-    assert named["retries"] == ("TIDEGATE_STREAM_RETRIES",)
-    assert named["stale_after_s"] == ("TIDEGATE_STREAM_STALE_TIMEOUT",)
-    assert named["alive_timeout_s"] == ("TIDEGATE_STREAM_READ_TIMEOUT",)
-    assert named["stale_giveup"] == ("TIDEGATE_STREAM_STALE_GIVEUP",)
+    assert named["retries"] == ("TIDEGATE_STREAM_RETRIES", "TIDEGATE_RETRIES")
+    assert named["stale_after_s"][0] == "TIDEGATE_STREAM_STALE_TIMEOUT"
+    assert named["alive_timeout_s"][0] == "TIDEGATE_STREAM_READ_TIMEOUT"
+    assert named["stale_giveup"][0] == "TIDEGATE_STREAM_STALE_GIVEUP"
     assert named["deadline_s"] == ("TIDEGATE_DEADLINE_S",)
-    assert len(set(named.values())) == len(knobs.FORMS)
+    for name, variables in named.items():
+        assert variables[-1] == f"TIDEGATE_{name.upper()}"
+    assert len({each for variables in named.values() for each in variables}) == len(named) + 4
 
 
-def test_local_stale_variable_comes_second_and_never_on_converse():
-    both = ("TIDEGATE_STREAM_STALE_TIMEOUT", "TIDEGATE_LOCAL_STREAM_STALE_TIMEOUT")
+def test_page_tells_of_each_variable_that_has_not_the_name_of_its_field():
+    named = set(re.findall(r"TIDEGATE_[A-Z]\w+", PAGE.read_text()))
+    fields = {knobs.names_of(name)[-1] for name in knobs.FORMS}
+    others = {each for each in knobs.VARIABLES if not each.startswith(TTFB)} - fields
 
-    assert knobs.variables("stale_after_s", wire="chat", local=True) == both
-    assert knobs.variables("stale_after_s", wire="converse", local=True) == both[:1]
+    assert others <= named <= {*knobs.VARIABLES}
 
 
-TTFB = "TIDEGATE_CODEX_TTFB_"
+def test_local_stale_variable_comes_last_and_never_on_converse():
+    usual = ("TIDEGATE_STREAM_STALE_TIMEOUT", "TIDEGATE_STALE_AFTER_S")
+    local = (*usual, "TIDEGATE_LOCAL_STREAM_STALE_TIMEOUT")
+
+    assert knobs.variables("stale_after_s", wire="chat", local=True) == local
+    assert knobs.variables("stale_after_s", wire="converse", local=True) == usual
 
 
 @pytest.mark.parametrize(

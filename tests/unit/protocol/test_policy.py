@@ -68,9 +68,10 @@ def field(request):
     return request.param
 
 
-def test_sources_are_asked_in_their_order(field):
+@pytest.mark.parametrize("which", [0, -1])
+def test_sources_are_asked_in_their_order(field, which):
     value, text = SAMPLES.get(field, (7.0, "7"))
-    variable = knobs.variables(field, wire="chat", local=False)[0]
+    variable = knobs.names_of(field)[which]
     policy = Policy(**{field: value})
     asked = request(msgspec.structs.replace(CLOUD, policy=policy))
 
@@ -98,6 +99,24 @@ def test_environment_of_the_process_is_the_default(monkeypatch):
     monkeypatch.setenv("TIDEGATE_STREAM_RETRIES", "4")
 
     assert Policy().resolved(request())["retries"] == (4, "TIDEGATE_STREAM_RETRIES")
+
+
+def test_stronger_variable_wins_and_the_weaker_one_is_asked_when_it_is_blank():
+    both = {"TIDEGATE_RETRIES": "3"}
+
+    found = resolved(None, None, **both, TIDEGATE_STREAM_RETRIES="4")
+    assert found["retries"] == (4, "TIDEGATE_STREAM_RETRIES")
+    found = resolved(None, None, **both, TIDEGATE_STREAM_RETRIES=" ")
+    assert found["retries"] == (3, "TIDEGATE_RETRIES")
+
+
+def test_stale_variable_of_the_field_is_for_attempts_without_streaming_too():
+    field, plain = "TIDEGATE_STALE_AFTER_S", "TIDEGATE_API_CALL_STALE_TIMEOUT"
+
+    assert resolved(None, None, **{field: "7"})["plain_stale_after_s"] == (7.0, field)
+    assert resolved(None, None, **{field: "7", plain: "8"})["plain_stale_after_s"] == (8.0, plain)
+    found = resolved(None, None, TIDEGATE_STREAM_STALE_TIMEOUT="7")
+    assert found["plain_stale_after_s"].value == 90
 
 
 def test_stale_number_is_used_exactly_below_every_floor():

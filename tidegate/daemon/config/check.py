@@ -122,12 +122,11 @@ def _row(loaded: Loaded, place: Place, key: Key, value: Any) -> Row:
 
 def _variable_rows(policy: Policy, environ: Mapping[str, str]) -> Iterator[Row]:
     """Tell of the variables that stand in for a policy, each read at the start of a turn."""
-    for field, variable in policy_variables().items():
-        text = environ.get(variable, "").strip()
-        if text and getattr(policy, field) is None:
-            meaning = POLICY_KEYS[field].meaning
-            key = dotted(("policy", field))
-            yield Row(key=key, value=text, origin=variable, meaning=meaning)
+    for field, variables in policy_variables(environ).items():
+        if variables and getattr(policy, field) is None:
+            strongest = variables[0]
+            value, meaning = environ[strongest].strip(), POLICY_KEYS[field].meaning
+            yield Row(key=dotted(("policy", field)), value=value, origin=strongest, meaning=meaning)
 
 
 def _notes(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[str]:
@@ -145,6 +144,14 @@ def _notes(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[str]:
                 f"{where}: no model's name leads here, for all of its models go to "
                 f"{' and '.join(hiding)}, further up in the file: move it up, or give models there"
             )
-    for field, variable in policy_variables().items():
-        if environ.get(variable, "").strip() and getattr(config.policy, field) is not None:
-            yield f"{variable} is set, but [policy] gives {field}, which is stronger"
+    yield from _overruled(config.policy, environ)
+
+
+def _overruled(policy: Policy, environ: Mapping[str, str]) -> Iterator[str]:
+    for field, variables in policy_variables(environ).items():
+        if getattr(policy, field) is not None:
+            for variable in variables:
+                yield f"{variable} is set, but [policy] gives {field}, which is stronger"
+        else:
+            for variable in variables[1:]:
+                yield f"{variable} is set, but so is {variables[0]}, which is stronger"

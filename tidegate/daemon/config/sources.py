@@ -144,9 +144,9 @@ def from_environment(found: Found, environ: Mapping[str, str]) -> None:
         place = places.get(variable) or _nested(found, variable, given)
         if place is not None:
             _take_text(found, place, given)
-    for number, (field, variable) in enumerate(policy_variables().items()):
+    for number, (variable, form) in enumerate(knobs.VARIABLES.items()):
         try:
-            knobs.read(environ, variable, knobs.FORMS[field])
+            knobs.read(environ, variable, form)
         except ConfigurationError as error:  # no turn could start
             found.complain((_POLICIES, number), str(error))
 
@@ -168,7 +168,7 @@ def _nested(found: Found, variable: str, given: Given) -> Place | None:
     """Return the place that a variable with double underscores names."""
     if variable.startswith(_POLICY):
         field = variable.removeprefix(_POLICY).lower()
-        usual = f": set {_policy_variable(field)}" if field in knobs.FORMS else ""
+        usual = f": set {knobs.names_of(field)[0]}" if field in knobs.FORMS else ""
         found.complain(given.order, f"{variable} is no setting{usual}, or give it in [policy]")
         return None
     parts = variable.removeprefix(_ENDPOINTS).split("__")
@@ -202,24 +202,24 @@ def from_options(found: Found, options: Mapping[str, Any]) -> None:
             found.take((name,), key, given, option)
 
 
-def _policy_variable(field: str) -> str:
-    return knobs.variables(field, wire="chat", local=False)[0]
+def policy_variables(environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the variables that are set for each field of a policy, the strongest first.
 
-
-def policy_variables() -> dict[str, str]:
-    """Return the variable of each field of a policy, which is weaker than any table."""
-    return {field: _policy_variable(field) for field in knobs.FORMS}
+    All of them are weaker than any table.
+    """
+    return {
+        field: tuple(each for each in knobs.names_of(field) if environ.get(each, "").strip())
+        for field in knobs.FORMS
+    }
 
 
 _OTHERS = (
     "TIDEGATE_CACHE_DIR",
     "TIDEGATE_START_METHOD",
-    "TIDEGATE_LOCAL_STREAM_STALE_TIMEOUT",
     "TIDEGATE_URL",  # these two are for the commands that talk to a daemon
     "TIDEGATE_KEY",
-    knobs.PLAIN_STALE_VARIABLE,
 )
-_VARIABLE_LIKENESS = 0.8
+_VARIABLE_LIKENESS = 0.7
 
 
 def misspelt(environ: Mapping[str, str], referred: frozenset[str]) -> tuple[str, ...]:
@@ -233,13 +233,16 @@ def misspelt(environ: Mapping[str, str], referred: frozenset[str]) -> tuple[str,
         referred: the variables that hold keys.
     """
     known = {f"{PREFIX}{name.upper()}" for name in DAEMON_KEYS}
-    known |= {*policy_variables().values(), *_OTHERS}
+    known |= {*knobs.VARIABLES, *_OTHERS}
     tails = sorted(name.removeprefix(PREFIX) for name in known)
+    tables = [each.removeprefix(PREFIX).removesuffix("__") for each in (_ENDPOINTS, _POLICY)]
     notes = []
     for variable in sorted(environ):
         ours = variable.startswith(PREFIX) and not variable.startswith((_ENDPOINTS, _POLICY))
         if not ours or variable in known or variable in referred:
             continue
-        if near := nearest(variable.removeprefix(PREFIX), tails, _VARIABLE_LIKENESS):
-            notes.append(f"{variable} is set and nobody reads it: did you mean {PREFIX}{near}?")
+        head, joint, rest = variable.removeprefix(PREFIX).partition("__")
+        if near := nearest(head, tables if joint else tails, _VARIABLE_LIKENESS):
+            meant = f"{PREFIX}{near}{joint}{rest}"
+            notes.append(f"{variable} is set and nobody reads it: did you mean {meant}?")
     return tuple(notes)
