@@ -12,7 +12,7 @@ import msgspec
 from tidegate.errors import ConfigurationError
 from tidegate.protocol import addresses
 from tidegate.protocol.policy import Policy
-from tidegate.protocol.wires import WIRES
+from tidegate.protocol.wires import WIRES, Wire
 
 
 if TYPE_CHECKING:
@@ -76,10 +76,8 @@ def check_wire(endpoint: Endpoint) -> None:
             )
     if endpoint.base_url is not None:
         addresses.check_base_of("base_url", endpoint.base_url, endpoint.wire)
-    # It becomes part of a host's name.
-    if endpoint.region is not None and not _REGION.fullmatch(endpoint.region):
-        example = _REGION_EXAMPLES[endpoint.wire]
-        raise ConfigurationError(f"region={endpoint.region!r}: give a name such as {example!r}")
+    if endpoint.region is not None:
+        check_region("region", endpoint.region, endpoint.wire)
     if endpoint.wire == "messages" and endpoint.project is not None and endpoint.region is None:
         raise ConfigurationError(
             f"project={endpoint.project!r} without a region: give both, for Claude on Vertex AI"
@@ -96,3 +94,19 @@ def check_wire(endpoint: Endpoint) -> None:
                 f"factory={endpoint.factory!r}: a worker has a __main__ of its own, so put the "
                 "factory into a module that can be imported"
             )
+
+
+def check_region(name: str, region: str, wire: Wire) -> None:
+    """Check the region of a cloud, which becomes part of a host's name.
+
+    Args:
+        name: of the option, the variable or the file that gave it.
+        region: what was given.
+        wire: whose cloud it is.
+
+    Raises:
+        ConfigurationError: it can be none.
+    """
+    if not _REGION.fullmatch(region):
+        example = _REGION_EXAMPLES[wire]
+        raise ConfigurationError(f"{name}={region!r}: give a name such as {example!r}")

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import ssl
 from functools import lru_cache, partial
-from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from tidegate.actors.provider.capture import CapturedConnections
+from tidegate.actors.provider.files import Stamps, certificates_of, stamps_of
+from tidegate.actors.provider.proxies import proxy_for
 from tidegate.protocol.attempts import Target
 
 
 CONTEXTS_MAX = 64
 
-_PORTS = {"http": 80, "https": 443}
 _ASKED = "tidegate.asked"
-"""Where a request and those that it is redirected to note whom the first one was for."""
+"""Where a request and those that it is redirected to keep the first one's address and cookie."""
 
 
-class NoHttpProxy(Exception):
-    """The environment names a proxy of another kind."""
+class _NoCookies(CookieJar):
+    """Takes none: one client serves many endpoints, and each turn may be somebody else's."""
+
+    def extract_cookies(self, *_: Any) -> None:
+        """Leave them where they are."""
 
 
 class ForeignRedirect(Exception):
@@ -50,18 +53,24 @@ def client_over(connections: CapturedConnections, target: Target) -> httpx2.Asyn
     """Return a client for an SDK, which closes the connections with it.
 
     It follows a redirect within the server that was asked. To any other it would take the prompt
-    where nobody has sent it, and so it raises ``ForeignRedirect``.
+    where nobody has sent it, and so it raises ``ForeignRedirect``. No server's cookies are taken.
     """
     return httpx2.AsyncClient(
         transport=connections,
+        cookies=_NoCookies(),
         follow_redirects=True,
-        event_hooks={"request": [partial(_stay, target)]},
+        max_redirects=REDIRECTS_MAX,
+        event_hooks={"request": [partial(_stay, target)], "response": [_without_useless_place]},
     )
 
 
 async def _stay(target: Target, request: httpx2.Request) -> None:
     """Let a request go to the server that was asked first, and to no other."""
-    asked: httpx2.URL = request.extensions.setdefault(_ASKED, request.url)
+    asked: httpx2.URL
+    first = (request.url, request.headers.get("cookie"))
+    asked, cookie = request.extensions.setdefault(_ASKED, first)
+    if cookie is not None:
+        request.headers["cookie"] = cookie  # a client takes it away with a redirect
     if not _is_same_host(asked, request.url):
         setting = "endpoint_url" if target.wire == "converse" else "base_url"
         raise ForeignRedirect(
@@ -69,6 +78,20 @@ async def _stay(target: Target, request: httpx2.Request) -> None:
             f"and was sent nothing: if it is meant, set {setting} to "
             + _base_there(target.base_url, asked, request.url)
         )
+
+
+async def _without_useless_place(response: httpx2.Response) -> None:
+    """Make no redirect of a response that says of no address to go on to."""
+    if response.has_redirect_location and not _is_place(response.headers["location"]):
+        del response.headers["location"]
+
+
+def _is_place(location: str) -> bool:
+    try:
+        httpx2.URL(location)
+    except httpx2.InvalidURL:
+        return False
+    return bool(location)
 
 
 def _base_there(base_url: str, asked: httpx2.URL, now: httpx2.URL) -> str:
@@ -93,6 +116,8 @@ def _is_same_host(asked: httpx2.URL, now: httpx2.URL) -> bool:
 def tls_context(verify: bool | str = True) -> ssl.SSLContext:
     """Return the one context of this process for a way to verify; it takes 20 ms to make.
 
+    A file of certificates that has changed makes another one.
+
     Args:
         verify: ``True`` for the system's authorities or ``SSL_CERT_FILE``, ``False`` for nobody,
             or the path of a file or folder of certificates.
@@ -100,11 +125,11 @@ def tls_context(verify: bool | str = True) -> ssl.SSLContext:
     Raises:
         NoCertificates: the path leads to none, or cannot be read.
     """
-    return _tls_context(verify)  # the cache would take a default for another argument
+    return _tls_context(verify, stamps_of(certificates_of(verify)))
 
 
 @lru_cache(maxsize=CONTEXTS_MAX)
-def _tls_context(verify: bool | str) -> ssl.SSLContext:
+def _tls_context(verify: bool | str, _stamps: Stamps) -> ssl.SSLContext:
     if isinstance(verify, bool):
         return httpx2.create_ssl_context(verify=verify)
     if Path(verify).is_dir():
@@ -115,45 +140,3 @@ def _tls_context(verify: bool | str) -> ssl.SSLContext:
         # What is wrong inside a file is said in words of OpenSSL, which are of no help.
         why = "" if isinstance(error, ssl.SSLError) else f" {error.strerror}:"
         raise NoCertificates(f"verify={verify!r}:{why} give a file of PEM certificates") from error
-
-
-def proxy_for(base_url: str) -> str:
-    """Return the environment's proxy for an address, which is never used within this machine.
-
-    Raises:
-        NoHttpProxy: it speaks something else.
-    """
-    parts = urlsplit(base_url)
-    host = parts.hostname or ""
-    if host == "localhost" or host.startswith("127.") or host == "::1":
-        return ""
-    proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
-    if not proxy or _is_exempt(host, parts.port or _PORTS.get(parts.scheme, 0)):
-        return ""
-    if "://" not in proxy:
-        return f"http://{proxy}"
-    scheme, _, rest = proxy.partition("://")
-    if scheme.lower() not in _PORTS:
-        raise NoHttpProxy(
-            f"the environment's proxy {scheme}://{rest.rpartition('@')[2]} is no HTTP proxy: give "
-            f"proxy to the endpoint, or add {host} to NO_PROXY"
-        )
-    return proxy
-
-
-def _is_exempt(host: str, port: int) -> bool:
-    """Say whether ``NO_PROXY`` names a host: with its port, by a pattern, or by its network."""
-    if proxy_bypass(host) or proxy_bypass(f"{host}:{port}"):
-        return True
-    entries = [each.strip().lower() for each in getproxies().get("no", "").split(",")]
-    return any(_covers(each, host) for each in entries if each)
-
-
-def _covers(entry: str, host: str) -> bool:
-    if entry.startswith("*."):
-        return host.endswith(entry[1:])
-    try:
-        return ip_address(host) in ip_network(entry, strict=False)
-    except ValueError:
-        return False  # one of them is a name

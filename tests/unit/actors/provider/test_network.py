@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.actors.provider.exceptions import failure_from, scrubbed
-from tidegate.actors.provider.network import NoHttpProxy, proxy_for
+from tidegate.actors.provider.proxies import NoHttpProxy, proxy_for
 from tidegate.protocol.failures import Failure, FailureKind
 
 
