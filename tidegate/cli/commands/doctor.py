@@ -51,7 +51,8 @@ def _rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "python", f"{report.python} on {report.system}"
     yield "tidegate", report.tidegate or "unknown"
     yield "packages", _versions(report.packages)
-    yield "extras", _versions(report.extras)
+    for name, found in report.extras.items():
+        yield f"extra {name}", _versions(found)
     yield "weights", report.weights or "none"
     yield "keys set", ", ".join(report.keys) or "none"
     yield "settings set", ", ".join(report.variables) or "none"

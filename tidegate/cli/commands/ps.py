@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tidegate.cli.daemon_client import DaemonClient, address_from
+from tidegate.cli.extras import daemon_extra
 from tidegate.cli.overview import STATES, Lane, Overview, chars, seconds, standing
 from tidegate.cli.render import harmless
 
@@ -42,6 +42,8 @@ def ps(
         url: The daemon's address; by default TIDEGATE_URL, then where the configuration listens.
         key: Where the key is, as env:NAME; by default env:TIDEGATE_KEY.
     """
+    with daemon_extra():
+        from tidegate.cli.daemon_client import DaemonClient, address_from  # noqa: PLC0415
     with DaemonClient(address_from(url, key)) as client:
         overview = client.overview()
     lanes = [each for each in overview.lanes if all or each.state in OPEN]

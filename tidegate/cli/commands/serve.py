@@ -6,8 +6,8 @@ import functools
 import logging
 from pathlib import Path
 
+from tidegate.cli.extras import daemon_extra
 from tidegate.cli.usage import UsageError
-from tidegate.errors import ConfigurationError
 
 
 _log = logging.getLogger("tidegate.daemon")
@@ -29,15 +29,10 @@ def serve(
         listen: HOST:PORT; port 0 is any free one.
         journal: The file in which turns are kept, or "none".
     """
-    try:
-        from tidegate.daemon.config.check import explain  # noqa: PLC0415 - an extra
+    with daemon_extra():
+        from tidegate.daemon.config.check import explain  # noqa: PLC0415
         from tidegate.daemon.config.load import InvalidConfig, load  # noqa: PLC0415
         from tidegate.daemon.serve import Daemon, run  # noqa: PLC0415
-    except ImportError as error:
-        raise ConfigurationError(
-            f"the daemon needs {error.name}, which is not installed: run "
-            "`pip install 'tidegate[daemon]'`"
-        ) from error
     read = functools.partial(load, config, overrides={"listen": listen, "journal": journal})
     try:
         loaded = read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tidegate.cli.daemon_client import DaemonClient, DaemonError, address_from
+from tidegate.cli.extras import daemon_extra
 from tidegate.cli.render import harmless
 from tidegate.cli.usage import UsageError
 
@@ -28,6 +28,12 @@ def stop(*turns: str, reason: str = REASON, url: str | None = None, key: str | N
     ids = [turn for words in turns for turn in words.split()]
     if not ids:
         raise UsageError("no turn is named, and perhaps none runs: see `tidegate ps`")
+    with daemon_extra():
+        from tidegate.cli.daemon_client import (  # noqa: PLC0415
+            DaemonClient,
+            DaemonError,
+            address_from,
+        )
     status = 0
     with DaemonClient(address_from(url, key)) as client:
         for turn in ids:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tidegate.cli.daemon_client import DaemonClient, DaemonError, address_from
+from tidegate.cli.extras import daemon_extra
 from tidegate.cli.screen import Screen, print_json
 from tidegate.protocol.events import AnyEvent, AttemptStarted, TurnCompleted, TurnInterrupted
 
+
+if TYPE_CHECKING:
+    from tidegate.cli.daemon_client import DaemonError
 
 INTERRUPTED = 130
 EXPIRED = 410
@@ -40,6 +43,12 @@ def tail(
         url: The daemon's address; by default TIDEGATE_URL, then where the configuration listens.
         key: Where the key is, as env:NAME; by default env:TIDEGATE_KEY.
     """
+    with daemon_extra():
+        from tidegate.cli.daemon_client import (  # noqa: PLC0415
+            DaemonClient,
+            DaemonError,
+            address_from,
+        )
     screen = Screen()
 
     def lost(why: str) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from tidegate.cli.daemon_client import DaemonClient, address_from
+from tidegate.cli.extras import daemon_extra
 from tidegate.cli.usage import UsageError
-from tidegate.errors import ConfigurationError
 
 
 def top(*, url: str | None = None, key: str | None = None) -> int:
@@ -18,13 +17,9 @@ def top(*, url: str | None = None, key: str | None = None) -> int:
         url: The daemon's address; by default TIDEGATE_URL, then where the configuration listens.
         key: Where the key is, as env:NAME; by default env:TIDEGATE_KEY.
     """
-    try:
-        from tidegate.cli.board import Board  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ConfigurationError(
-            f"`tidegate top` needs {error.name}, which is not installed: run "
-            "`pip install 'tidegate[daemon]'`"
-        ) from error
+    with daemon_extra():
+        from tidegate.cli.board import Board  # noqa: PLC0415
+        from tidegate.cli.daemon_client import DaemonClient, address_from  # noqa: PLC0415
     with DaemonClient(address_from(url, key)) as client:
         client.overview()  # what is wrong is said before the screen is taken
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
