@@ -1,6 +1,7 @@
 """The code in the documentation runs, and what it refers to exists."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,10 +11,9 @@ from pathlib import Path
 import pytest
 
 import tidegate as tg
-from tidegate.protocol.answers import Answer
 from tidegate.protocol.failures import Failure, FailureKind, error_from
 from tidegate.protocol.targets import target_of
-from tidegate.testing import Lab, chat
+from tidegate.testing import Answer, End, Lab, chat, gate
 
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +23,13 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 MODULE = re.compile(r"`((?:tidegate|sink|supervisor|provider|wire)/[\w/]+\.py)`")
 TEST = re.compile(r"`((?:[\w/]+/)?test_\w+\.py)::(test_\w+)`")
+
+
+def section(page, title):
+    """Return what stands below a title, up to the next one."""
+    below = (ROOT / page).read_text().partition(f"\n## {title}\n")[2]
+    assert below, f"{page}: {title}"
+    return below.partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -58,6 +65,16 @@ def test_each_row_about_a_fault_names_a_test():
     assert [row for row in rows if not TEST.search(row)] == []
 
 
+def test_each_line_that_can_be_relied_on_has_its_tests():
+    promised, shown = (
+        re.findall(r"^\| ([A-Z].+?)\.? \|", section(page, "What you can rely on"), re.MULTILINE)
+        for page in ("README.md", "docs/faults.md")
+    )
+    assert len(promised) == len(shown) > 10
+    for promise, row in zip(promised, shown, strict=True):
+        assert promise.startswith(row)
+
+
 @pytest.mark.parametrize(
     "example", ["test_a_cut_stream_is_no_answer", "test_each_wire_has_its_answer"]
 )
@@ -69,15 +86,151 @@ def test_the_examples_of_tests_pass(example):
     names[example]()
 
 
-def test_the_twenty_lines_of_the_readme_run(capsys, monkeypatch):
+@pytest.fixture
+def against(monkeypatch):
+    """Run Python of a page against a lab in the place of OpenAI."""
     monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-nobody")
-    [block] = BLOCK.findall((ROOT / "README.md").read_text())
-    official = "https://api.openai.com/v1"
-    assert official in block
-    with Lab([chat.answer("hello", " there")]) as lab:
-        exec(compile(block.replace(official, lab.url), "README.md", "exec"), {})
 
-    assert capsys.readouterr().out == "hello there\nstop, attempts: 1, None\n"
+    def run(page, lab, /, **names):
+        official = "https://api.openai.com/v1"
+        code = "\n".join(BLOCK.findall((ROOT / page).read_text()))
+        assert official in code
+        exec(compile(code.replace(official, lab.url), page, "exec"), names)
+
+    return run
+
+
+def test_the_twenty_lines_of_the_readme_run(against, capsys):
+    with Lab([chat.answer("hello", " there")]) as lab:
+        against("README.md", lab)
+
+    assert capsys.readouterr().out == "hello there\nstop, partial: False, attempts: 1\n"
+
+
+def test_the_twenty_lines_of_the_readme_tell_of_a_cut_answer(against):
+    with Lab([Answer([chat.text("hello"), gate("shown"), End.CUT])]) as lab:
+        shown = []
+
+        def show(text, end="\n", **_options):
+            shown.append(text + end)
+            lab.open("shown")
+
+        against("README.md", lab, print=show)
+
+    assert "".join(shown) == "hello\nincomplete, partial: True, attempts: 1\n"
+
+
+def test_the_examples_of_the_library_run(against, capsys):
+    answers = {
+        "Why do tides turn?": chat.answer("The", " moon."),
+        "Tell a long story.": Answer([chat.text("Once"), End.HOLD]),
+        "What is ebb?": chat.answer("Out."),
+        "What is flood?": chat.answer("In."),
+    }
+    with Lab(route=lambda request: answers[request.json()["messages"][0]["content"]]) as lab:
+        against("docs/library.md", lab)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "The moon.",
+        "Once",
+        "enough True",
+        "Out.",
+        "['Out.', 'In.']",
+    ]
+
+
+def test_an_answer_is_partial_where_the_library_says_so():
+    begun = [chat.text("So far"), chat.tool(0, id="call_1", name="clock", arguments='{"zo')]
+    with Lab() as lab, tg.Runtime(workers=1) as runtime:
+        request = tg.Request(tg.Endpoint.chat(lab.url), {}, policy=tg.Policy(retries=0))
+        lab.add(Answer([*begun, chat.finish("length")]), Answer([*begun, End.CUT]))
+        limited = runtime.run(request)
+        with pytest.raises(tg.StreamTruncated) as unseen:
+            runtime.run(request)
+        lab.add(Answer([*begun, gate("seen"), End.CUT]))
+        seen = runtime.run(request, on_event=lambda _event: lab.open("seen"))
+
+    assert (limited.partial, limited.failure, limited.finish) == (False, None, "length")
+    assert (unseen.value.answer.partial, unseen.value.answer.text) == (False, "So far")
+    assert (seen.partial, seen.failure.kind, seen.finish) == (True, "truncated", "incomplete")
+    assert {each.lost_tools for each in (limited, unseen.value.answer, seen)} == {("clock",)}
+    assert {each.tool_calls for each in (limited, unseen.value.answer, seen)} == {()}
+
+
+def test_the_library_has_each_name_of_the_public_surface():
+    words = set(re.findall(r"`(?:tg\.)?(\w+)", (ROOT / "docs/library.md").read_text()))
+
+    assert set(tg.__all__) - words == set()
+
+
+def names_in(text):
+    return re.findall(r"`(\w+)`", text)
+
+
+def test_the_library_has_each_field_of_an_answer():
+    rows = re.findall(r"^\| (`.*?) \|", section("docs/library.md", "Answer"), re.MULTILINE)
+    fields = [name for row in rows for name in names_in(row) if name[0].islower()]
+
+    assert sorted(fields) == sorted(tg.Answer.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        tg.ToolCall,
+        tg.Usage,
+        tg.Choice,
+        tg.AttemptReport,
+        tg.Failure,
+        tg.Settings,
+        tg.Statistics,
+    ],
+    ids=lambda record: record.__name__,
+)
+def test_the_library_has_each_field_of_a_record(record):
+    text = section("docs/library.md", "Answer")
+    [row] = re.findall(rf"^\| `{record.__name__}` \| (.*?)(?: \(.*\))? \|$", text, re.MULTILINE)
+
+    assert names_in(row) == list(record.__struct_fields__)
+
+
+def test_the_library_has_each_event_with_its_type_and_fields():
+    text = section("docs/library.md", "Events")
+    rows = re.findall(r"^\| `(\w+)` \| `([a-z_.]+)` \| (.*?) \|", text, re.MULTILINE)
+    common = len(tg.Event.__struct_fields__)
+    assert tg.Event.__struct_fields__ == ("turn_id", "attempt", "offset", "at_s")
+
+    assert [(name, tag, names_in(fields)) for name, tag, fields in rows] == [
+        (event.__name__, event.__struct_config__.tag, [*event.__struct_fields__[common:]])
+        for event in tg.AnyEvent.__args__
+    ]
+
+
+def test_the_library_has_each_error_with_what_else_it_is():
+    text = section("docs/library.md", "Errors")
+    rows = re.findall(r"^\| `(\w+)` \| (?:`(\w+)` )?\| ", text, re.MULTILINE)
+    exported = [getattr(tg, name) for name in tg.__all__]
+    errors = {
+        each.__name__: next((base.__name__ for base in each.__bases__[1:]), "")
+        for each in exported
+        if isinstance(each, type) and issubclass(each, tg.TidegateError)
+    }
+
+    assert dict(rows) | {"TidegateError": "", "TurnError": ""} == errors
+
+
+@pytest.mark.parametrize("kind", [tg.Runtime, tg.Turn], ids=lambda kind: kind.__name__)
+def test_the_library_has_each_method(kind):
+    said = re.findall(r"`([a-z_]\w*)", section("docs/library.md", kind.__name__))
+
+    assert {name for name in vars(kind) if not name.startswith("_")} - {*said} == set()
+
+
+@pytest.mark.parametrize("kind", [tg.Runtime, tg.Request], ids=lambda kind: kind.__name__)
+def test_the_library_has_each_argument(kind):
+    said = re.findall(r"^\| `([a-z]\w*)", section("docs/library.md", kind.__name__), re.MULTILINE)
+
+    assert {*inspect.signature(kind).parameters} - {*said} == set()
 
 
 NAMES = {
@@ -110,22 +263,18 @@ def test_each_server_of_a_page_can_be_reached_as_it_says(page):
 
 
 def test_each_kind_of_failure_is_explained_with_its_error():
-    text = (ROOT / "docs/policy.md").read_text().partition("## What each kind means")[2]
+    text = section("docs/policy.md", "What each kind means")
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text, re.MULTILINE)
-    errors = {kind: error_from(Failure(kind=kind), Answer()) for kind in FailureKind}
+    errors = {kind: error_from(Failure(kind=kind), tg.Answer()) for kind in FailureKind}
 
     assert rows == [(kind.value, type(error).__name__) for kind, error in errors.items()]
 
 
 @pytest.mark.parametrize("page", ["observers.md", "capture.md"])
-def test_the_example_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
+def test_the_example_of_a_page_runs(page, against, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-nobody")
-    [block] = BLOCK.findall((ROOT / "docs" / page).read_text())
-    official = "https://api.openai.com/v1"
-    assert official in block
     with Lab([chat.answer("hello", " there", steps=[chat.usage(3, 2)])]) as lab:
-        exec(compile(block.replace(official, lab.url), page, "exec"), {})
+        against(f"docs/{page}", lab)
 
     assert capsys.readouterr().out == ("2\n" if page == "observers.md" else "")
 

@@ -115,12 +115,15 @@ class Answer(Record, frozen=True, kw_only=True):
 
     Attributes:
         text: the model's own text, of choice 0 like ``tool_calls`` and ``finish``.
-        display_text: ``text`` with the notices that concern it.
+        display_text: ``text``, and below it the notice of lost tool calls.
         incomplete_tool_calls: calls that are not valid JSON or lack evidence, raw.
-        lost_tools: the names of those.
+        lost_tools: the names of those, of all choices.
         usage_all_attempts: the figures of every attempt together.
-        partial: whether the answer is known not to be whole.
-        failure: what ended the turn, if not the provider's evidence.
+        partial: whether the turn ended before the provider's evidence with something there: by a
+            failure after text that is not only white space was taken or had a reader to take it,
+            or by an interrupt after anything had come. False for an answer that the provider
+            ended at a limit (``length``), though it may have ``lost_tools``.
+        failure: what ended the turn, if not the provider's evidence; None while it runs.
         parts: how the answer is made up on its wire, where that is more than its words.
     """
 

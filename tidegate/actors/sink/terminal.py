@@ -34,7 +34,7 @@ def answer_from(  # noqa: PLR0913 - each is a fact of its own
         notices: what ``display_text`` adds to the text.
         wire: the endpoint's wire.
         close: how the turn ends; None while it runs.
-        partial: whether the answer is known not to be whole.
+        partial: as ``Answer.partial``.
     """
     choices = record.assembly.choices() if record else ()
     first = choices[0] if choices else Choice()
