@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from tidegate.actors.provider.network import _is_same_host
+from tidegate.actors.provider.network import REDIRECTS_MAX, _is_same_host
 from tidegate.lab import Answer, Lab, chat, messages, responses
 from tidegate.protocol.attempts import Target
 from tidegate.protocol.failures import FailureKind
@@ -77,10 +77,50 @@ def test_address_with_which_it_would_work_is_named_only_if_there_is_one(worker, 
 
 
 def test_redirect_of_a_later_request_is_refused_as_well(worker, lab):
-    lab.add(chat.answer("a"), *[away("http://other.example/v1/chat/completions")] * 2)
+    lab.add(chat.answer("a"), away("http://other.example/v1/chat/completions"))
     worker.outcome(lab)
 
     assert worker.failure(lab).reason == "redirect"
+    assert len(lab.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (300, {}),
+        (302, {}),
+        (304, {}),
+        (307, {}),
+        (307, {"location": ""}),
+        (308, {"location": "http://there:there/"}),
+        (399, {"location": "/elsewhere"}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kept", [False, True], ids=["first", "later"])
+def test_redirect_to_nowhere_is_a_failure_that_names_the_status(
+    worker, lab, wire, kept, status, headers
+):
+    lab.add(*[wire.form.answer("a")] * kept)
+    lab.add(Answer((), status=status, headers={"content-length": "0", **headers}))
+    target = wire.target(lab.base)
+    if kept:
+        worker.outcome(target)
+
+    failure = worker.failure(target)
+
+    assert (failure.kind, failure.reason) == (FailureKind.BAD_REQUEST, "redirect")
+    assert (failure.status, failure.retryable) == (status, False)
+    assert failure.detail.startswith(f"HTTP {status} is no answer")
+    assert failure.detail.endswith(f"(POST {lab.base}{wire.path})")
+    assert len(lab.requests) == 1 + kept  # and no second one
+
+
+def test_server_that_sends_around_in_a_ring_gets_the_prompt_a_few_times_alone(worker, lab):
+    lab.add(*[away("/v1/chat/completions")] * 30)
+
+    assert worker.failure(lab).reason == "url"
+    assert len(lab.requests) == 1 + REDIRECTS_MAX
 
 
 @pytest.mark.parametrize(

@@ -139,19 +139,32 @@ def test_request_that_was_redirected_is_not_kept(worker, lab):
 
 def test_redirect_of_a_later_request_is_followed(worker, lab):
     away = Answer((), status=307, headers={"location": "/v2/chat", "content-length": "0"})
-    lab.add(chat.answer("a"), away, away, chat.answer("b"))
+    lab.add(chat.answer("a"), away, chat.answer("b"), chat.answer("c"))
 
-    assert worker.outcome(lab)[0] == "a"
-    # It is asked again by the SDK, which knows how far a request may be sent around.
-    assert worker.outcome(lab)[0] == "b"
-    assert [each.path for each in lab.requests][-1] == "/v2/chat"
+    for text in ("a", "b", "c"):
+        assert worker.outcome(lab)[0] == text
+
+    first, asked, sent_on, last = lab.requests
+    assert (sent_on.path, sent_on.body) == ("/v2/chat", asked.body)
+    assert told(first) == told(asked) == told(last)  # nobody is asked again for one attempt
+    assert told(sent_on)[1] == told(asked)[1]
+
+
+def test_answer_at_the_end_of_a_redirect_may_be_an_error(worker, lab):
+    away = Answer((), status=307, headers={"location": "/v2/chat", "content-length": "0"})
+    lab.add(chat.answer("a"), away, Answer.json({"error": {"message": "no luck"}}, 429))
+    worker.outcome(lab)
+
+    failure = worker.failure(lab)
+
+    assert (failure.kind, failure.detail) == (FailureKind.RATE_LIMITED, "no luck")
 
 
 def test_later_requests_may_be_redirected_at_the_same_time(worker, lab):
     steps = [gate("both"), raw(b" ")]
     place = {"location": "/v2/chat"}
     away = Answer(steps, status=307, headers=place, headers_with_first_frame=True)
-    lab.add(chat.answer("a"), away, away, chat.answer("b"), chat.answer("b"))
+    lab.add(chat.answer("a"), away, away, *[chat.answer("b")] * 2)
     worker.outcome(lab)
 
     tokens = [worker.start(lab) for _ in range(2)]

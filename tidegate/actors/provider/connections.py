@@ -4,7 +4,7 @@ The SDK sees an httpx2 transport. A body is not read through httpx2's layers of 
 straight from aiohttp, and a connection can be closed at once in each state: also while a request
 is being sent that nobody takes.
 
-Path: a provider's socket -> this -> ``provider/transport.py``
+Path: a provider's socket -> ``provider/connector.py`` -> this -> ``provider/transport.py``
 """
 
 from __future__ import annotations
@@ -14,23 +14,16 @@ import io
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import aiohttp
 import httpx2
 
+from tidegate.actors.provider.connector import READ_BYTES, Connector, Seat, seat_of_task
 from tidegate.actors.provider.heads import Head
 from tidegate.actors.provider.sdk_response import response_from
 
-
-READ_BYTES = 63 << 10
-"""How much one read takes from the socket, and half of what waits unread in a resting one.
-
-asyncio allocates this much for every read, and a block of 64 KiB would be mapped anew each time
-(see ``worker_environment``), which costs more than the read.
-"""
 
 KEEPALIVE_S = 15.0
 """How long an idle connection is kept; servers often close theirs soon after."""
@@ -38,26 +31,11 @@ KEEPALIVE_S = 15.0
 WRITE_BYTES = 1 << 20
 """A larger body is written in pieces, so that the loop turns meanwhile."""
 
+ANSWERED = "tidegate.answered"
+"""Where a request has the exchange that it has begun already."""
+
 DRAIN_BYTES = 1 << 16
 DRAIN_S = 1.0
-
-
-class _Seat:
-    """Where the connector leaves the transport of the request that this task is making."""
-
-    transport: asyncio.Transport | None = None
-
-
-_seat: ContextVar[_Seat] = ContextVar("_seat")
-
-
-class _Connector(aiohttp.TCPConnector):
-    async def connect(self, *args: Any, **options: Any) -> aiohttp.connector.Connection:
-        connection = await super().connect(*args, **options)
-        transport = _seat.get().transport = connection.transport
-        if transport is not None and hasattr(transport, "max_size"):
-            transport.max_size = READ_BYTES
-        return connection
 
 
 class BodyEnd(NamedTuple):
@@ -233,7 +211,7 @@ class Connections(httpx2.AsyncBaseTransport):
     def __init__(self, tls: ssl.SSLContext, proxy: str = "") -> None:
         self._proxy = proxy or None
         self._session = aiohttp.ClientSession(
-            connector=_Connector(ssl=tls, limit=0, keepalive_timeout=KEEPALIVE_S),
+            connector=Connector(ssl=tls, limit=0, keepalive_timeout=KEEPALIVE_S),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             read_bufsize=READ_BYTES,
@@ -245,6 +223,9 @@ class Connections(httpx2.AsyncBaseTransport):
         Raises:
             aiohttp.ClientError: as aiohttp raises it; the SDK lets it pass.
         """
+        # Those that it is redirected to have its extensions.
+        if (answered := request.extensions.pop(ANSWERED, None)) is not None:
+            return response_from(answered)
         connect_s = request.extensions.get("timeout", {}).get("connect")
         return response_from(await self.send(Head.of(request), await request.aread(), connect_s))
 
@@ -259,7 +240,7 @@ class Connections(httpx2.AsyncBaseTransport):
         Raises:
             aiohttp.ClientError: as aiohttp raises it.
         """
-        _seat.set(seat := _Seat())
+        seat_of_task.set(seat := Seat())
         try:
             response = await self._session.request(
                 head.method,

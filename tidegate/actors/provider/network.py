@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from functools import lru_cache, partial
+from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,8 @@ from tidegate.protocol.attempts import Target
 
 
 CONTEXTS_MAX = 64
+REDIRECTS_MAX = 4
+"""How far within its server a request is sent around; each time it has the whole prompt."""
 
 _ASKED = "tidegate.asked"
 """Where a request and those that it is redirected to keep the first one's address and cookie."""

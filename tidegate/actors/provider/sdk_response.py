@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ERROR_BODY_BYTES = 1 << 16
 ERROR_BODY_S = 5.0
 EXCHANGE = "tidegate.exchange"
+NO_SUCCESS = 300
+"""The lowest status behind which there is no answer."""
 _ENCODING = b"content-encoding"  # its undoing is not left to httpx2
 
 
@@ -73,8 +75,8 @@ def response_from(exchange: Exchange) -> httpx2.Response:
 
 
 async def opened_by(response: httpx2.Response) -> Exchange | httpx2.Response:
-    """Return the exchange behind a response, or the response, read, if its status is an error."""
-    if response.status_code >= 400:
+    """Return the exchange behind a response, or the response, read, if it is no success."""
+    if response.status_code >= NO_SUCCESS:
         await response.aread()
         return response
     # The response holds the request, and that the prompt, so only the exchange goes on.

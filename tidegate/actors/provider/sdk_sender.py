@@ -15,18 +15,15 @@ from collections.abc import Hashable
 
 import httpx2
 
-from tidegate.actors.provider.connections import Exchange
+from tidegate.actors.provider.connections import ANSWERED, Exchange
 from tidegate.actors.provider.heads import Head
 from tidegate.actors.provider.network import client_over, connections_for
-from tidegate.actors.provider.sdk_response import opened_by, response_from
+from tidegate.actors.provider.sdk_response import NO_SUCCESS, opened_by
 from tidegate.protocol.attempts import Order, Target
 
 
 HEADS_MAX = 64
 """How many are kept: a target has few, unless its users set headers of their own."""
-
-_REDIRECT = 300
-"""The lowest status that is no success."""
 
 
 class SdkSender(ABC):
@@ -50,7 +47,7 @@ class SdkSender(ABC):
         """Make what it lacks, which is nothing."""
 
     async def send(self, order: Order) -> Exchange | httpx2.Response:
-        """Send a request; return the exchange, or the response, read, if its status is an error.
+        """Send a request; return the exchange, or the response, read, if it is no success.
 
         Raises:
             Exception: of the SDK, the transport or the operating system; see ``failure_from``.
@@ -61,17 +58,14 @@ class SdkSender(ABC):
         # A capture shows the request as the SDK makes it.
         if head is not None and not order.capture:
             exchange = await self._connections.send(head, body, order.connect_timeout_s)
-            if exchange.status < _REDIRECT:
+            if exchange.status < NO_SUCCESS:
                 return exchange  # of what httpx2 would make of it nothing is needed
-            response = response_from(exchange)
-            if not response.is_redirect:
-                response.request = httpx2.Request(head.method, str(head.url))  # it is told
-                return await opened_by(response)
-            self._heads.pop(key, None)  # several may be redirected at the same time
-            await response.aclose()
-        response = await self._build_and_send(order, path, body)
-        if not response.history:
+            response = await self._follow(order, head, body, exchange)
+        else:
+            response = await self._build_and_send(order, path, body)
             self._keep(key, Head.of(response.request))
+        if response.history:
+            self._heads.pop(key, None)  # several may be redirected at the same time
         return await opened_by(response)
 
     async def close(self) -> None:
@@ -89,6 +83,20 @@ class SdkSender(ABC):
     @abstractmethod
     async def _build_and_send(self, order: Order, path: str, body: bytes) -> httpx2.Response:
         """Let the SDK do what ``send`` does."""
+
+    async def _follow(
+        self, order: Order, head: Head, body: bytes, exchange: Exchange
+    ) -> httpx2.Response:
+        """Let httpx2 take it from an answer that is no success: it knows where redirects lead."""
+        request = self._http.build_request(
+            head.method,
+            str(head.url),
+            headers=[*head.headers.items()],
+            content=body,
+            timeout=httpx2.Timeout(None, connect=order.connect_timeout_s),
+            extensions={ANSWERED: exchange},
+        )
+        return await self._http.send(request, stream=True)
 
     def _keep(self, key: Hashable, head: Head) -> None:
         if len(self._heads) >= HEADS_MAX:

@@ -16,20 +16,36 @@ import msgspec
 from tidegate.actors.provider.capture import recording_of_task
 from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.dialects.dialect import DIALECTS
+from tidegate.actors.provider.files import Stamps, stamps_for
 from tidegate.actors.provider.recording import Recording
 from tidegate.actors.provider.senders import SLOW, MakeSender, Sender, Senders
 from tidegate.actors.provider.turnstile import Turnstile
 from tidegate.protocol.attempts import Order, Target
-from tidegate.protocol.failures import Failure
+from tidegate.protocol.failures import Failure, FailureKind
 
 
 CLIENTS_MAX = 64
 
+_ERROR = 400
+"""The lowest status of an error; what is below and yet no success leads somewhere else."""
+
 _NO_SUCH_PLACE = (404, 405)
 
 
+class _Key(NamedTuple):
+    """What tells a client from others.
+
+    Attributes:
+        target: without what is each request's own.
+        files: how the files looked that it was made of.
+    """
+
+    target: Target
+    files: Stamps
+
+
 class Rejected(NamedTuple):
-    """The provider answered with an error status.
+    """The provider answered with a status that is no success.
 
     Attributes:
         refused: a compatibility retry that would help: ``stream_options`` or ``streaming``.
@@ -42,7 +58,8 @@ class Rejected(NamedTuple):
 class Clients:
     """SDK clients by endpoint and credentials; those used last are kept, ``limit`` of them.
 
-    One that is in use is never closed, so that there can be more for a while.
+    One whose files have changed since is kept no longer. One that is in use is never closed, so
+    that there can be more for a while.
 
     Attributes:
         kinds: the classes that clients are made of.
@@ -51,9 +68,10 @@ class Clients:
     def __init__(self, limit: int = CLIENTS_MAX) -> None:
         self.kinds = Senders()
         self._limit = limit
-        self._senders: OrderedDict[Target, Sender] = OrderedDict()
-        self._users: Counter[Target] = Counter()
-        self._exchanges: dict[Exchange, Target] = {}
+        self._senders: OrderedDict[_Key, Sender] = OrderedDict()
+        self._outdated: set[_Key] = set()
+        self._users: Counter[_Key] = Counter()
+        self._exchanges: dict[Exchange, _Key] = {}
         self._recordings: dict[Exchange, Recording] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._turnstile = Turnstile()
@@ -139,37 +157,56 @@ class Clients:
         self._exchanges[opened] = key
         return opened
 
-    def _sender_for(self, key: Target, make: MakeSender) -> Sender:
+    def _sender_for(self, key: _Key, make: MakeSender) -> Sender:
         sender = self._senders.get(key)
         if sender is None:
-            sender = self._senders[key] = make(key)
+            sender = make(key.target)
+            self._outdated.update(each for each in self._senders if each.target == key.target)
+            self._senders[key] = sender
         self._senders.move_to_end(key)
         return sender
 
-    def _release(self, key: Target) -> None:
+    def _release(self, key: _Key) -> None:
         self._users[key] -= 1
         if not self._users[key]:
             del self._users[key]
             self._evict()
 
     def _evict(self) -> None:
+        surplus = len(self._senders) - self._limit
+        if surplus <= 0 and not self._outdated:
+            return
         unused = [key for key in self._senders if key not in self._users]
-        for key in unused[: max(0, len(self._senders) - self._limit)]:
-            closing = asyncio.create_task(self._senders.pop(key).close())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+        for place, key in enumerate(unused):
+            if place < surplus or key in self._outdated:
+                self._outdated.discard(key)
+                closing = asyncio.create_task(self._senders.pop(key).close())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
 
 
-def _key_of(target: Target) -> Target:
-    return msgspec.structs.replace(target, headers=(), query=())
+def _key_of(target: Target) -> _Key:
+    return _Key(msgspec.structs.replace(target, headers=(), query=()), stamps_for(target))
 
 
 def _rejected_from(wire: str, response: httpx2.Response) -> Rejected:
     dialect, status, body = DIALECTS[wire], response.status_code, response.content
     failure = dialect.rejected(status, body, response.headers, now_s=time.time())
+    asked = f"{response.request.method} {response.request.url.copy_with(query=None)}"
+    if status < _ERROR:
+        # Nobody knows where it leads, so that it would lead there again.
+        failure = msgspec.structs.replace(
+            failure,
+            kind=FailureKind.BAD_REQUEST,
+            reason="redirect",
+            retryable=False,
+            status=status,
+            detail=f"HTTP {status} is no answer and names no address to go on to: check the "
+            f"endpoint's own ({asked})",
+        )
+        return Rejected(failure)
     if status in _NO_SUCH_PLACE and failure.code is None:
         # Mostly an address without its ``/v1``, which hardly any server's words tell.
-        asked = f"{response.request.method} {response.request.url.copy_with(query=None)}"
         failure = msgspec.structs.replace(
             failure, detail=f"{failure.detail} ({asked})" if failure.detail else asked
         )
