@@ -1,6 +1,8 @@
 """Turns as resources: made, listed, looked at, interrupted and forgotten."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -302,3 +304,38 @@ def test_turn_is_seen_by_its_own_key_alone(serve):
             first = client.post("/v1/turns", **asked, headers={**a, **own}).json()
             second = client.post("/v1/turns", **asked, headers={**b, **own}).json()
             assert first["id"] != second["id"]
+
+
+@pytest.mark.parametrize("query", ["limit=2", "limit=2&state=completed"])
+def test_page_is_full_while_others_are_turned_away(serve, query):
+    keys = {"TEST_KEY_A": "key-of-a-tester", "TEST_KEY_B": "key-of-another"}
+    top = 'max_running = 1\nmax_queued = 0\nkeys = ["env:TEST_KEY_A", "env:TEST_KEY_B"]'
+    a, b = ({"authorization": f"Bearer {key}"} for key in keys.values())
+    asked = {"json": {"endpoint": "main", "payload": PROMPT}}
+    rest = threading.Event()
+    with Lab([*[chat.answer("Hello")] * 3, Answer([gate("never")])]) as lab:
+        daemon = serve(endpoint(lab), top=top, environ=keys)
+
+        def storm(number):
+            """Ask again and again, each time with another key, for what there is no room for."""
+            with daemon.client() as client:
+                at = 0
+                while not rest.is_set():
+                    at += 1
+                    named = {"idempotency-key": f"{number}-{at}"}
+                    response = client.post("/v1/turns", **asked, headers={**b, **named})
+                    assert response.status_code == 429, response.text
+            return at
+
+        with daemon.client() as client, ThreadPoolExecutor(3) as pool:
+            for _ in range(3):
+                client.post("/v1/chat/completions", json=PROMPT, headers=b).raise_for_status()
+            client.post("/v1/turns", **asked, headers=a).raise_for_status()
+            lab.reached("never")
+            refused = [pool.submit(storm, number) for number in range(3)]
+            try:
+                pages = [client.get(f"/v1/turns?{query}", headers=b).json() for _ in range(200)]
+            finally:
+                rest.set()
+            assert [len(page["turns"]) for page in pages] == [2] * 200
+            assert min(each.result() for each in refused) > 0

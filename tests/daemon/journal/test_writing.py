@@ -189,6 +189,27 @@ def test_turns_are_listed_newest_first_by_owner_state_and_page(pen, started):
     assert listed(limit=10, owner="a", before="turn_5") == [], "a turn of another owner is none"
 
 
+def test_page_is_full_whatever_is_written_of_turns_that_are_not_taken_on(pen, started):
+    for number in range(8):
+        pen.begin(f"turn_{number}", owner="ab"[number % 2])
+    for turn_id in ("turn_0", "turn_2", "turn_5"):
+        end = TurnCompleted(turn_id, 1, 1, START_S, answer=Answer())
+        pen.write(turn_id, started(turn_id), end)
+    live = {"turn_4": "running", "turn_3": "queued", "turn_2": "running"}
+
+    def listed(**given):
+        return [turn.id[-1] for turn in pen.journal.turns(live=live, **given)]
+
+    assert listed(limit=10) == list("54320")
+    assert listed(limit=3) == list("543")
+    assert listed(limit=3, before="turn_3") == list("20")
+    assert listed(limit=2, owner="a") == list("42")
+    assert listed(limit=10, state="running") == list("42"), "as it is in memory"
+    assert listed(limit=10, state="queued") == ["3"]
+    assert listed(limit=10, state="completed") == list("50")
+    assert listed(limit=1, state="completed", before="turn_5") == ["0"]
+
+
 def test_forgotten_turn_is_gone_and_what_comes_for_it_is_refused(pen, started, words):
     pen.begin("turn_1", idempotency_key="k", idempotency_digest="d")
     pen.write("turn_1", started("turn_1"))

@@ -77,7 +77,7 @@ class LaneRoutes:
         journal = self._service.journal
         try:
             found: list[TurnRecord] = await in_thread(
-                lambda: journal.turns(owner=owner, limit=RECENT_MAX)
+                lambda: journal.turns(owner=owner, limit=RECENT_MAX, live={})
             )
         except JournalError:
             return []  # what runs is shown all the same

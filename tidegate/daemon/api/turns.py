@@ -73,25 +73,21 @@ class TurnRoutes:
         owner, query = owner_of(request.scope), request.query_params
         limit = number(query.get("limit"), "limit", LIST_DEFAULT, least=1, most=LIST_MAX)
         before, state = query.get("before"), _state(query.get("state"))
+        # What is in memory counts as it is now, whatever ends while the journal is read.
+        hosted = [each for each in self._service.registry.hosted.values() if seen_by(each, owner)]
+        live = {each.id: live_summary(each) for each in hosted}
+        states: dict[str, TurnState] = {each.id: each.record.state for each in hosted}
         stored: list[TurnRecord] = await in_thread(
             lambda: self._service.journal.turns(
-                owner=owner, limit=limit, before=before, state=state
+                owner=owner, limit=limit, before=before, state=state, live=states
             )
         )
         if before is not None and not stored:
             await self._check_known(before, owner)
-        hosted = self._service.registry.hosted
-        stored = await self._taken_on(stored)
-        shown = [
-            live_summary(hosted[each.id]) if each.id in hosted else summary_of(each)
-            for each in stored
-        ]
+        shown = [live.pop(each.id, {}) or summary_of(each) for each in stored]
         if before is None:
-            known = {each["id"] for each in shown}
             # The newest may not be in the journal yet.
-            new = [each for each in hosted.values() if seen_by(each, owner)]
-            shown += [live_summary(each) for each in new if each.id not in known]
-        shown = [each for each in shown if state in (None, each["state"])]
+            shown += [each for each in live.values() if state in (None, each["state"])]
         shown.sort(key=lambda each: -each["created_at"])
         return json_response({"turns": shown[:limit]})
 
@@ -177,24 +173,6 @@ class TurnRoutes:
             self._service.journal.events, record.id, final.offset - 1, 1
         )
         return stored.items[0][2] if stored.items else b""
-
-    async def _taken_on(self, stored: list[TurnRecord]) -> list[TurnRecord]:
-        """Leave out what is kept of turns that are not taken on, or not yet.
-
-        A turn that has not ended is in memory. So one that is not has ended since its record was
-        read; or it is about to be taken on, or to be forgotten because there was no room for it.
-        """
-        hosted, journal = self._service.registry.hosted, self._service.journal
-        open_ = [each.id for each in stored if each.ended_at is None and each.id not in hosted]
-        if not open_:
-            return stored
-        read = await in_thread(lambda: {each: journal.turn(each) for each in open_})
-        now: list[TurnRecord | None] = [read.get(each.id, each) for each in stored]
-        return [
-            each
-            for each in now
-            if each is not None and (each.ended_at is not None or each.id in hosted)
-        ]
 
     async def _check_known(self, turn_id: str, owner: str) -> None:
         record: TurnRecord | None = await in_thread(self._service.journal.turn, turn_id)

@@ -9,7 +9,7 @@ Path: the turns of the daemon -> this -> ``journal/writer.py``, ``journal/reader
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, Self
 
@@ -221,6 +221,7 @@ class Journal:
         limit: int,
         before: str | None = None,
         state: TurnState | None = None,
+        live: Mapping[str, TurnState] | None = None,
     ) -> list[TurnRecord]:
         """Return at most ``limit`` turns, the newest first.
 
@@ -229,8 +230,11 @@ class Journal:
             limit: how many at most.
             before: only turns that are older than the one of this id; none if it is not there.
             state: only turns in this state.
+            live: the state of each turn that is in memory, which then counts in place of what is
+                written; of all others only those that have ended are returned. None for what is
+                written, which names turns too that are not taken on.
         """
-        return self._reader.turns(owner=owner, limit=limit, before=before, state=state)
+        return self._reader.turns(owner=owner, limit=limit, before=before, state=state, live=live)
 
     def events(self, turn_id: str, after: int, limit_bytes: int) -> StoredEvents:
         """Return the next events of a turn.

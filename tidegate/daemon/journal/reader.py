@@ -5,9 +5,10 @@ Path: ``journal/journal.py`` -> this -> SQLite.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from tidegate.daemon.journal.schema import connect, damaged, first_place, offset
 
 
 NAMELESS_CONNECTIONS = 4
+_LIVE_OR_ENDED = (
+    "(id IN (SELECT value FROM json_each(?)) OR (id NOT IN (SELECT value FROM json_each(?)) "
+    "AND ended_at IS NOT NULL AND state = coalesce(?, state)))"
+)
 
 
 class Reader:
@@ -46,14 +51,24 @@ class Reader:
         return found[0] if found else None
 
     def turns(
-        self, *, owner: str | None, limit: int, before: str | None, state: TurnState | None
+        self,
+        *,
+        owner: str | None,
+        limit: int,
+        before: str | None,
+        state: TurnState | None,
+        live: Mapping[str, TurnState] | None,
     ) -> list[TurnRecord]:
         """Return turns, the newest first."""
         conditions, values = [], list[Any]()
         if owner is not None:
             conditions.append("owner = ?")
             values.append(owner)
-        if state is not None:
+        if live is not None:
+            conditions.append(_LIVE_OR_ENDED)
+            fitting = [each for each, its_state in live.items() if state in (None, its_state)]
+            values += [json.dumps(fitting), json.dumps(list(live)), state]
+        elif state is not None:
             conditions.append("state = ?")
             values.append(state)
         if before is not None:
