@@ -1,7 +1,9 @@
 """The code in the documentation runs, and what it refers to exists."""
 
 import ast
+import dataclasses
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -11,9 +13,12 @@ from pathlib import Path
 import pytest
 
 import tidegate as tg
+from tests.test_public_api import signature_of
+from tidegate.lab import steps
+from tidegate.lab.form import AnswerForm, StepForm, answers_from, scripts_from
 from tidegate.protocol.failures import Failure, FailureKind, error_from
 from tidegate.protocol.targets import target_of
-from tidegate.testing import Answer, End, Lab, chat, gate
+from tidegate.testing import Answer, End, Lab, chat, converse, gate, messages, responses
 
 
 ROOT = Path(__file__).parent.parent
@@ -21,6 +26,7 @@ PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#]*)#([^)]+)\)")
 MODULE = re.compile(r"`((?:tidegate|sink|supervisor|provider|wire)/[\w/]+\.py)`")
 TEST = re.compile(r"`((?:[\w/]+/)?test_\w+\.py)::(test_\w+)`")
 
@@ -42,6 +48,15 @@ def test_code_blocks_are_python(page):
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_into_a_page_lead_to_a_title(page):
+    for target, anchor in ANCHOR.findall(page.read_text()):
+        place = page.parent / target if target else page
+        titles = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
+        anchors = [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles]
+        assert anchor in anchors, f"{target}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -84,6 +99,57 @@ def test_the_examples_of_tests_pass(example):
         exec(compile(block, "docs/testing.md", "exec"), names)
 
     names[example]()
+
+
+def functions_of(module):
+    names = [name for name in vars(module) if not name.startswith("_")]
+    found = [getattr(module, name) for name in names]
+    return [
+        each for each in found if inspect.isfunction(each) and each.__module__ == module.__name__
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "before"),
+    [
+        (steps, "`"),
+        (chat, "`"),
+        (responses, r"^responses\.| "),
+        (messages, r"^messages\."),
+        (converse, r"^converse\."),
+    ],
+    ids=lambda each: each.__name__.rpartition(".")[2] if inspect.ismodule(each) else "",
+)
+def test_each_helper_of_the_lab_is_there_with_its_arguments(module, before):
+    text = (ROOT / "docs/testing.md").read_text()
+    calls = [f"{each.__name__}{signature_of(each)}" for each in functions_of(module)]
+    assert len(calls) > 8
+    for call in calls:
+        assert re.search(rf"(?:{before}){re.escape(call)}", text, re.MULTILINE), call
+
+
+def test_each_field_of_a_labs_answer_is_there_with_its_default():
+    rows = dict(
+        re.findall(r"^\| `(\w+)` \| (.*?) \|", section("docs/testing.md", "Scripts"), re.MULTILINE)
+    )
+    fields = {each.name: each.default for each in dataclasses.fields(Answer)}
+
+    assert [*rows] == [*fields]
+    for name in fields.keys() - {"steps", "headers"}:
+        assert str(fields[name]).removesuffix(".0") == rows[name]
+
+
+def test_each_step_of_a_labs_file_is_there():
+    text = section("docs/testing.md", "From a file")
+    rows = [json.loads(row) for row in re.findall(r"^\| `(\{.*?\})` \|", text, re.MULTILINE)]
+    for row in rows:
+        assert len(answers_from([{"steps": [row]}])[0].steps) == 1
+    assert {name for row in rows for name in row} == {*StepForm.__struct_fields__}
+    assert [row["end"] for row in rows if "end" in row] == [*End]
+    [fields] = re.findall(r"An answer has the fields (.*?);", text, re.DOTALL)
+    assert names_in(fields) == sorted(AnswerForm.__struct_fields__, key=fields.index)
+    [example] = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    assert scripts_from(example.encode())[""][0].end == End.CUT
 
 
 @pytest.fixture
