@@ -175,8 +175,9 @@ def test_workers_that_die_too_often(ask, kill, fates):
             turn.result()
         assert raised.value.failure.reason == "restart_intensity"
         assert fates(raised.value.answer) == ["worker_lost"] * 4
-        with pytest.raises(tg.WorkerLost, match="too often"):
+        with pytest.raises(tg.WorkerLost, match="too often") as raised:
             runtime.run(ask(lab))
+        assert 0 < raised.value.failure.retry_after_s <= 600
         assert len(lab.requests) == 4
 
 

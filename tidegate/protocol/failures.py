@@ -73,7 +73,8 @@ class Failure(Record, frozen=True, kw_only=True):
         detail: the cause in words, at most 4,096 characters, keys removed.
         cause: class name of the exception behind it.
         request_id: the provider's name for the request.
-        retry_after_s: seconds that the provider asked to wait.
+        retry_after_s: seconds that the provider asked to wait, or until it is worth asking again:
+            until the breaker lets a turn through, or until there are workers again.
         raw_text: what could not be decoded (``malformed``), cut and scrubbed like ``detail``.
     """
 

@@ -131,7 +131,8 @@ class TestRetries:
         assert sdks.requests_until_given_up(api, reply) == 3
 
     def test_client_comes_back_where_no_worker_is_left(self, api):
-        reply = error_of(api, failure(FailureKind.WORKER_LOST, reason="restart_intensity"))
+        lost = failure(FailureKind.WORKER_LOST, retryable=True, retry_after_s=5.0)
+        reply = error_of(api, lost)
 
         error = sdks.refused(api, reply)
         assert isinstance(error, (openai.InternalServerError, anthropic.ServiceUnavailableError))

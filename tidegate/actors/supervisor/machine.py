@@ -50,6 +50,7 @@ from tidegate.actors.supervisor.starting import (
     budgets,
     change_up,
     conclude,
+    give_up,
     start_attempt,
 )
 from tidegate.actors.supervisor.state import (
@@ -154,7 +155,7 @@ def _decide_fenced(state: TurnState, message: Fenced, context: Context) -> TurnD
         chance=context.chance,
     )
     if state.overdue or isinstance(decision, retry.GiveUp):
-        concluded = conclude(state, _DEADLINE if state.overdue else message.failure)
+        concluded = give_up(state, _DEADLINE if state.overdue else message.failure, context)
         return Decision((*cancelled.events, *concluded.events), (*effects, *concluded.effects))
     announce = Announce(state.turn, message.failure, decision.delay_s, decision.notices)
     waiting = PhaseChanged("backing_off", decision.asked, decision.free)

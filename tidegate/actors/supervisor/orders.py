@@ -56,6 +56,7 @@ class Context(msgspec.Struct, frozen=True):
         now_s: monotonic time.
         token: the token of the next attempt, should there be one.
         generation: the worker for it; None if there is none.
+        back_in_s: in how many seconds there can be one, if there is none; None if never.
         ready: whether that worker's loop runs already.
         memory: what is remembered of the turn's endpoint.
         chance: a random number from 0 to 1.
@@ -64,6 +65,7 @@ class Context(msgspec.Struct, frozen=True):
     now_s: float
     token: Token
     generation: Generation | None
+    back_in_s: int | None = None
     ready: bool = True
     memory: Memory = Memory()
     chance: float = 0.0

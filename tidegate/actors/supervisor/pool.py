@@ -11,6 +11,7 @@ is idle, serves again after a stream that has ended, and is neither replaced nor
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -103,6 +104,15 @@ class Pool(msgspec.Struct, frozen=True):
             return None
         return min(active, key=lambda w: (w.live, not w.ready, w.generation))
 
+    def back_in_s(self, now_s: float) -> int | None:
+        """Return in how many whole seconds the restarts allow another worker; None for never."""
+        if not self.restarts_max:
+            return None
+        recent = self._recent(now_s)
+        if len(recent) < self.restarts_max:
+            return 0
+        return math.ceil(self._again_at_s(recent, now_s) - now_s)
+
     def find(self, generation: Generation) -> WorkerState | None:
         """Return a worker that has not been lost."""
         return next((w for w in self.workers if w.generation == generation), None)
@@ -182,16 +192,22 @@ class Pool(msgspec.Struct, frozen=True):
         if standby and pool._count("active") < pool.size:
             pool = pool._change(standby.generation, role="active")
         while pool._count("active") < pool.size or not pool._count("standby"):
-            recent = tuple(at_s for at_s in pool.restarted_at_s if at_s > now_s - pool.period_s)
+            recent = pool._recent(now_s)
             if len(recent) >= pool.restarts_max:
                 pool = msgspec.structs.replace(pool, restarted_at_s=recent)
-                oldest = recent[0] if recent else now_s
-                return pool, (*effects, TryAgain(oldest + pool.period_s))
+                return pool, (*effects, TryAgain(pool._again_at_s(recent, now_s)))
             pool = msgspec.structs.replace(pool, restarted_at_s=(*recent, now_s))
             role: Role = "active" if pool._count("active") < pool.size else "standby"
             pool, spawn = pool._spawn(role)
             effects.append(spawn)
         return pool, tuple(effects)
+
+    def _recent(self, now_s: float) -> tuple[float, ...]:
+        return tuple(at_s for at_s in self.restarted_at_s if at_s > now_s - self.period_s)
+
+    def _again_at_s(self, recent: tuple[float, ...], now_s: float) -> float:
+        oldest_s = recent[0] if recent else now_s
+        return oldest_s + self.period_s
 
     def _count(self, role: Role) -> int:
         return sum(worker.role == role for worker in self.workers)

@@ -35,6 +35,7 @@ from tidegate.protocol.sink import Admit, Conclude, Limit
 _NO_WORKER = Failure(
     kind=FailureKind.WORKER_LOST,
     reason="restart_intensity",
+    retryable=True,
     detail="workers ended too often in too short a time, so none is left to run the attempt; "
     "the log of tidegate.worker says why they ended",
 )
@@ -51,7 +52,7 @@ def start_attempt(
     for fact in facts:
         state = evolve(state, fact)
     if context.generation is None:
-        concluded = conclude(state, _NO_WORKER)
+        concluded = give_up(state, _NO_WORKER, context)
         return Decision((*facts, *concluded.events), concluded.effects)
     assert state.target is not None, "an attempt needs a target"
     plan, token, generation = state.plan, context.token, context.generation
@@ -116,6 +117,16 @@ def budgets(state: TurnState, asked: Asked) -> tuple[tuple[Limit, float | None],
         (Limit.PROGRESS, limits.progress_s),
         (Limit.ALIVE, limits.alive_s),
     )
+
+
+def give_up(state: TurnState, failure: Failure, context: Context) -> TurnDecision:
+    """End the turn as failed; if no worker is left, say when it is worth asking again."""
+    if failure.kind is FailureKind.WORKER_LOST and context.generation is None:
+        back_in_s = context.back_in_s
+        failure = msgspec.structs.replace(
+            failure, retryable=back_in_s is not None, retry_after_s=back_in_s
+        )
+    return conclude(state, failure)
 
 
 def conclude(state: TurnState, failure: Failure) -> TurnDecision:

@@ -79,8 +79,7 @@ class Supervision:
 
     def boot(self) -> list[ShellOrder]:
         """Start the workers."""
-        self.pool, effects = self.pool.boot()
-        self._order_pool(effects)
+        self._apply_pool(self.pool.boot())
         return self._flush()
 
     def handle(self, message: Any, now_s: float, chance: float = 0.0) -> list[ShellOrder]:
@@ -147,8 +146,7 @@ class Supervision:
     def _fired(self, message: TimerFired, now_s: float, chance: float) -> None:
         kind, about = message.name
         if message.name == _REPLENISH:
-            self.pool, effects = self.pool.replenish(now_s)
-            self._order_pool(effects)
+            self._apply_pool(self.pool.replenish(now_s))
             return
         by_turn = kind in ("backoff", "deadline")
         turn = TurnNumber(about) if by_turn else self._token_turns.get(about)
@@ -160,8 +158,7 @@ class Supervision:
     def _lost(self, message: WorkerLost, now_s: float, chance: float) -> None:
         """Replace the worker first, so that a retry finds a place."""
         self.counts["workers_lost"] += message.generation > 0
-        self.pool, effects = self.pool.lost(message.generation, now_s)
-        self._order_pool(effects)
+        self._apply_pool(self.pool.lost(message.generation, now_s))
         self._turns_of(message.generation, Lost(message.generation), now_s, chance)
 
     def _turns_of(
@@ -192,10 +189,15 @@ class Supervision:
         self, turn: TurnNumber, state: TurnState, message: TurnMessage, now_s: float, chance: float
     ) -> None:
         place = self.pool.choose(state.plan.factory)
+        if place is None and self.pool.back_in_s(now_s) == 0:
+            # Whoever comes when he was told to must not be too early for the timer.
+            self._apply_pool(self.pool.replenish(now_s))
+            place = self.pool.choose(state.plan.factory)
         context = Context(
             now_s=now_s,
             token=Token(self._token + 1),
             generation=place.generation if place else None,
+            back_in_s=self.pool.back_in_s(now_s) if place is None else 0,
             ready=place is not None and place.ready,
             memory=self._memory(state.plan.memory, now_s),
             chance=chance,
@@ -280,19 +282,16 @@ class Supervision:
 
     def _apply_pool(self, change: tuple[Pool, tuple[PoolEffect, ...]]) -> None:
         self.pool, effects = change
-        self._order_pool(effects)
-
-    def _withdraw(self, name: str, change: tuple[Pool, tuple[PoolEffect, ...]]) -> None:
-        """Count workers: many attempts may ask the same of one."""
-        self.counts[name] += change[0] is not self.pool
-        self._apply_pool(change)
-
-    def _order_pool(self, effects: tuple[PoolEffect, ...]) -> None:
         for effect in effects:
             if isinstance(effect, TryAgain):
                 self._orders.append(StartTimer(_REPLENISH, effect.at_s))
             else:
                 self._orders.append(effect)
+
+    def _withdraw(self, name: str, change: tuple[Pool, tuple[PoolEffect, ...]]) -> None:
+        """Count workers: many attempts may ask the same of one."""
+        self.counts[name] += change[0] is not self.pool
+        self._apply_pool(change)
 
     def _flush(self) -> list[ShellOrder]:
         orders, self._orders = self._orders, []

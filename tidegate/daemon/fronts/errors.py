@@ -50,9 +50,6 @@ _PROVIDERS = {
 }
 """Kinds whose status is the provider's verdict; behind any other its answer had begun well."""
 
-_WORKERS_RETRY_S = 5
-"""When it is worth asking again if no worker is left: they come back after a while."""
-
 _OF_A_PROXY = 407
 """A status that asks a client for the key of a proxy of ours."""
 
@@ -109,9 +106,8 @@ def error_of(api: Api, failure: Failure, *, attempts: int | None = None) -> Erro
     """
     status = status_of(api, failure)
     headers = {}
-    wait_s = _WORKERS_RETRY_S if _is_without_workers(failure) else failure.retry_after_s
-    if wait_s is not None:
-        headers["retry-after"] = str(math.ceil(max(0.0, wait_s)))
+    if failure.retry_after_s is not None:
+        headers["retry-after"] = str(math.ceil(max(0.0, failure.retry_after_s)))
     elif not failure.retryable and (status in _RETRIED or status >= 500):
         headers["x-should-retry"] = "false"
     if failure.request_id:
@@ -133,7 +129,7 @@ def error_body(api: Api, failure: Failure, *, attempts: int | None = None) -> di
     ours: dict[str, Any] = {
         "kind": failure.kind.value,
         "reason": failure.reason,
-        "retryable": failure.retryable or _is_without_workers(failure),
+        "retryable": failure.retryable,
     }
     if attempts is not None:
         ours["attempts"] = attempts
@@ -143,11 +139,6 @@ def error_body(api: Api, failure: Failure, *, attempts: int | None = None) -> di
     kind = failure.kind
     code = _OPENAI_KNOWN.get(kind) or failure.code or _OPENAI_CODES.get(kind) or kind.value
     return _openai(_OPENAI_TYPES.get(kind, "server_error"), code, message, ours)
-
-
-def _is_without_workers(failure: Failure) -> bool:
-    """Tell whether no worker was there: a turn that comes later may find one."""
-    return failure.kind is FailureKind.WORKER_LOST and failure.reason == "restart_intensity"
 
 
 def refusal_of(

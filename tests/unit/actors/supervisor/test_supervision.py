@@ -27,12 +27,13 @@ from tests.unit.actors.supervisor.building import (
     to_sink,
 )
 from tidegate.protocol.attempts import START_ALLOWANCE_S
-from tidegate.protocol.failures import FailureKind
+from tidegate.protocol.failures import Failure, FailureKind
 from tidegate.protocol.sink import Admit, Conclude, Fence, Forget, Seal
 
 
 OTHER = 2
 GRACE_S = 0.25
+WORKER_GONE = Failure(kind=FailureKind.WORKER_LOST, retryable=True)
 
 
 def over(desk, turn, token, kind="completed", **fields):
@@ -159,6 +160,41 @@ def test_without_a_worker_a_turn_fails_by_the_restarts():
 
     assert failure.kind is FailureKind.WORKER_LOST
     assert failure.reason == "restart_intensity"
+    assert (failure.retryable, failure.retry_after_s) == (False, None), "they never come back"
+
+
+def test_without_a_worker_a_turn_fails_with_the_rest_of_the_period():
+    desk = Desk(5.0, lost(1), lost(2), restarts_max=1)
+    desk.tell(lost(3))
+
+    failure = conclusion(desk.tell(5.0 + 1.2, start()))
+
+    assert (failure.retryable, failure.retry_after_s) == (True, PERIOD_S - 1)
+
+
+def test_turn_that_lost_its_worker_fails_with_the_rest_of_the_period():
+    desk = Desk(5.0, start(retries=0), lost(1), lost(2), restarts_max=1)
+    desk.tell(lost(3))
+
+    failure = conclusion(desk.tell(6.0, fenced(1, WORKER_GONE)))
+
+    assert (failure.retryable, failure.retry_after_s) == (True, PERIOD_S - 1)
+
+
+def test_turn_that_lost_one_worker_need_not_wait():
+    desk = Desk(start(retries=0), lost(1))
+
+    assert conclusion(desk.tell(fenced(1, WORKER_GONE))) == WORKER_GONE
+
+
+def test_who_comes_when_he_was_told_to_finds_a_worker_before_the_timer():
+    desk = Desk(5.0, lost(1), lost(2), restarts_max=1)
+    desk.tell(lost(3))
+
+    orders = desk.tell(5.0 + PERIOD_S, start())
+
+    assert spawned(orders) == [4]
+    assert [each.generation for each in starts(orders)] == [4]
 
 
 def test_restarts_go_on_when_the_period_is_over():
