@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 
 import pytest
 
@@ -24,7 +25,8 @@ def check(tidegate, tmp_path):
 
 
 def test_values_are_explained_with_their_origins(check):
-    status, output, errors = check("drain_s = 3\nkeys = ['env:NOBODY']", TIDEGATE_HEARTBEAT_S="4")
+    text = "drain_s = 3\n[endpoints.main]\nwire = 'chat'\napi_key = 'env:NOBODY'"
+    status, output, errors = check(text, TIDEGATE_HEARTBEAT_S="4")
 
     lines = {line.split()[0]: line.split(maxsplit=3)[1:] for line in output.splitlines() if line}
     assert (status, errors) == (0, "")
@@ -32,7 +34,7 @@ def test_values_are_explained_with_their_origins(check):
     assert lines["heartbeat_s"][:2] == ["4", "TIDEGATE_HEARTBEAT_S"]
     assert lines["listen"][:2] == ["127.0.0.1:8765", "built-in"]
     assert lines["listen"][2].startswith("where clients connect")
-    assert "! keys: the environment variable NOBODY is not set" in output
+    assert "! endpoints.main: the environment variable NOBODY is not set" in output
 
 
 def test_report_is_data_if_asked_for(check):
@@ -75,6 +77,59 @@ def test_another_file_can_be_named(check, tmp_path):
         2,
         "tidegate: none.toml: cannot be read (No such file or directory)\n",
     )
+
+
+@pytest.fixture
+def start(tidegate, tmp_path):
+    """Run ``tidegate serve`` in the folder of the file, where it cannot start."""
+
+    def run():
+        environ = {name: text for name, text in os.environ.items() if "TIDEGATE" not in name}
+        return tidegate("serve", cwd=tmp_path, env={**environ, "HOME": str(tmp_path)})
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'keys = ["env:NOBODY"]',
+            "tidegate.toml:1: keys: the environment variable NOBODY is not set: set it to the key",
+        ),
+        (
+            'keys = ["file:/none"]',
+            "tidegate.toml:1: keys: the key file '/none' cannot be read (No such file or ",
+        ),
+        (
+            'journal = "none/tidegate.db"',
+            "tidegate.toml:1: journal none/tidegate.db: there is no folder none; make it, or ",
+        ),
+        (
+            'journal = "~nobody-of-that-name/tidegate.db"',
+            "tidegate.toml:1: journal ~nobody-of-that-name/tidegate.db: there is no folder ",
+        ),
+        ('journal = "."', "tidegate.toml:1: journal .: this is a folder; give another file "),
+        (
+            'listen = "a..b:0"\nkeys = ["file:tidegate.toml"]',
+            "2 errors in the configuration:\n  tidegate.toml:1: listen='a..b:0': ",
+        ),
+    ],
+)
+def test_what_keeps_the_daemon_from_starting_is_wrong_already(check, start, text, said):
+    for status, output, errors in (check(text), start()):
+        assert (status, output) == (2, "")
+        assert errors.startswith(f"tidegate: {said}")
+
+
+def test_address_that_another_process_has_may_be_free_later(check, start):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        status, _, errors = check(f'listen = "127.0.0.1:{taken.getsockname()[1]}"')
+        started = start()
+
+    assert (status, errors) == (0, "")
+    assert started[0] == 1
+    assert "Address already in use" in started[2]
 
 
 def test_region_that_is_missing_keeps_the_daemon_from_starting_too(check, tidegate, tmp_path):

@@ -20,7 +20,8 @@ def test_turns_that_run_and_wait_are_listed(tidegate, serve, lab):
 
     head, first, second = output.splitlines()
     assert (status, errors) == (0, "")
-    assert head.split() == ["TURN", "STATE", "ENDPOINT", "MODEL", "ATTEMPT", "AGE", "TEXT"]
+    names = ["TURN", "STATE", "ENDPOINT", "MODEL", "ATTEMPT", "AGE", "CHARACTERS", "HOW IT STANDS"]
+    assert re.split(r" {2,}", head.strip()) == names
     assert re.fullmatch(rf"{running} +running +main +test-model +1 +[\d.]+ s +5 +\S.*", first)
     assert re.fullmatch(rf"{queued} +queued +main +an\ufffd\[2Jother +0 .* 0 +place 1 *", second)
     lab.open("shown")
@@ -79,6 +80,8 @@ def test_key_is_given_by_reference(tidegate, serve, lab):
     ("words", "what"),
     [
         (["--url", "nowhere"], "--url: 'nowhere'"),
+        (["--url", "http://[::1"], "--url: 'http://[::1'"),
+        (["--url", "http://host:99999"], "--url: 'http://host:99999'"),
         (["--url", "http://127.0.0.1:1", "--key", "sk-123"], "env:NAME"),
         (["--url", "http://127.0.0.1:1", "--key", "env:NO_SUCH_KEY"], "NO_SUCH_KEY"),
     ],
@@ -89,6 +92,37 @@ def test_wrong_use_says_what_is_wrong(tidegate, words, what):
     assert (status, output) == (2, "")
     assert what in errors
     assert "sk-123" not in errors
+
+
+@pytest.mark.parametrize(("key", "what"), [("ä-123", "not ASCII"), ("a\nb-123", "")])
+def test_key_that_no_header_can_carry_is_said_and_not_shown(tidegate, key, what):
+    for words, name in ((["--key", "env:SOME_KEY"], "SOME_KEY"), ([], "TIDEGATE_KEY")):
+        url = ["--url", "http://127.0.0.1:1"]
+        status, output, errors = tidegate("ps", *url, *words, env={**ENVIRON, name: key})
+
+        assert (status, output) == (2, "")
+        assert errors.startswith(f"tidegate: --key: the environment variable {name} has ")
+        assert errors.count("\n") == 1
+        assert "123" not in errors
+
+
+def test_blank_around_a_key_is_no_part_of_it(tidegate, serve, lab):
+    daemon = serve(endpoint(lab), top='keys = ["env:ONE"]', environ={"ONE": "the-key"})
+    environ = {**ENVIRON, "TIDEGATE_KEY": "the-key\n"}
+
+    assert tidegate("ps", "--url", daemon.url, env=environ)[0] == 0
+
+
+def test_limit_of_the_daemon_is_said_in_one_line(tidegate, serve, lab):
+    top = 'keys = ["env:ONE"]\nrate_per_minute = 1'
+    daemon = serve(endpoint(lab), top=top, environ={"ONE": "the-key"})
+    environ = {**ENVIRON, "TIDEGATE_KEY": "the-key"}
+    tidegate("tail", "turn_x", "--url", daemon.url, env=environ)
+    status, output, errors = tidegate("tail", "turn_x", "--url", daemon.url, env=environ)
+
+    assert (status, output) == (1, "")
+    assert "more than 1 requests a minute" in errors
+    assert errors.count("\n") == 1
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "nonsense"])

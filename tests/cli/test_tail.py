@@ -116,6 +116,16 @@ def test_unknown_turn_is_said(tail):
     assert "there is no such turn" in errors
 
 
+@pytest.mark.parametrize("turn", ["../../livez", "..", "", "a/b", "x?y", "x\ny", "turn_\xe4"])
+def test_what_is_no_id_is_wrong_use_and_nothing_is_asked(tidegate, turn):
+    status, output, errors = tidegate("tail", turn, "--url", "http://127.0.0.1:1", env=ENVIRON)
+
+    assert (status, output) == (2, "")
+    assert (
+        errors == f"tidegate: {turn!r} is no turn's id: `tidegate ps --all` lists those there are\n"
+    )
+
+
 def test_offset_that_no_reader_can_have_is_said(tail, daemon, lab):
     lab.add(chat.answer("Hello"))
     turn = ask(daemon)

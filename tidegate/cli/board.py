@@ -24,8 +24,8 @@ SPANS_S = {30.0: "30 s", 120.0: "2 min", 600.0: "10 min"}
 REASON = "tidegate top"
 ENDED_MAX = 20
 STRIP_LEAST = 16
-_COLUMNS = {"turn": 8, "model": 18, "endpoint": 12, "age": 10, "text": 7}
-_RIGHT = ("age", "text")
+_COLUMNS = {"turn": 8, "model": 18, "endpoint": 12, "age": 10, "chars": 7}
+_RIGHT = ("age", "chars")
 _STANDING = 29
 _PADDING = 2
 _ORDER = {"running": 0, "queued": 1}
@@ -159,7 +159,7 @@ class Board(App[None]):
             label = Text(name, justify="right" if name in _RIGHT else "left")
             table.add_column(label, width=width, key=name)
         table.add_column("", width=self._width, key="strip")
-        table.add_column("", width=_STANDING, key="standing")
+        table.add_column("how it stands", width=_STANDING, key="standing")
 
     def _draw(self) -> None:
         overview = self.overview

@@ -6,6 +6,7 @@ Path: ``cli/commands/`` -> this -> the daemon's HTTP API
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +20,10 @@ from tidegate.cli.overview import Overview
 from tidegate.cli.usage import UsageError
 from tidegate.daemon.config.kinds import split_listen
 from tidegate.daemon.config.load import InvalidConfig, load
-from tidegate.errors import TidegateError
+from tidegate.errors import ConfigurationError, TidegateError
+from tidegate.protocol.addresses import check_address
 from tidegate.protocol.events import TERMINAL, AnyEvent
+from tidegate.protocol.secrets import MissingKey, Secret
 from tidegate.wire.sse import SseDecoder
 
 
@@ -34,6 +37,7 @@ PAUSES_S = (0.1, 0.25, 0.5, *(1.0,) * 30)
 
 _TIMEOUT = httpx.Timeout(10.0, read=120.0)  # a daemon sends a heartbeat far more often
 _EVENT = msgspec.json.Decoder(AnyEvent)
+_TURN_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class DaemonError(TidegateError):
@@ -75,22 +79,39 @@ def address_from(url: str | None, key: str | None) -> Address:
         UsageError: one of them makes no sense.
     """
     given = url or os.environ.get(URL_VARIABLE) or _configured()
-    parsed = httpx.URL(given) if given.startswith(("http://", "https://")) else None
-    if parsed is None or not parsed.host:
-        raise UsageError(f"--url: {given!r:.200} is none: give one such as http://127.0.0.1:8765")
+    try:
+        check_address("--url", given)
+    except ConfigurationError as error:
+        words = f"--url: {given!r:.200} is none: give one such as http://127.0.0.1:8765"
+        raise UsageError(words) from error
     return Address(given.rstrip("/"), _key(key))
 
 
 def _key(given: str | None) -> str:
     if given is None:
-        return os.environ.get(KEY_VARIABLE, "")
+        if not os.environ.get(KEY_VARIABLE, "").strip():
+            return ""
+        given = f"{REFERENCE}{KEY_VARIABLE}"
     if not given.startswith(REFERENCE):
         # Every user of a machine sees the commands that run on it.
         raise UsageError("a key must not stand in a command: give --key env:NAME")
-    name = given.removeprefix(REFERENCE)
-    if not (key := os.environ.get(name)):
-        raise UsageError(f"--key: the variable {name!r} is not set or empty")
-    return key
+    try:
+        return Secret(given).reveal(os.environ)
+    except (ConfigurationError, MissingKey) as error:
+        raise UsageError(f"--key: {error}") from error
+
+
+def turn_id(given: str) -> str:
+    """Return the id of a turn, which stands in the path of what is asked.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not _TURN_ID.fullmatch(given):
+        raise UsageError(
+            f"{given!r:.100} is no turn's id: `tidegate ps --all` lists those there are"
+        )
+    return given
 
 
 def _configured() -> str:
@@ -220,6 +241,7 @@ def _refusal(response: httpx.Response, turn: str = "") -> DaemonError:
         said = body["error"]["message"]
     except (msgspec.DecodeError, LookupError, TypeError):
         body, said = {}, f"HTTP {response.status_code}, and no word of a tidegate daemon"
+    said = " ".join(str(said).split())
     address = str(response.url.copy_with(path="/", query=None)).rstrip("/")
     words = f"the daemon at {address} says: {said}"
     if response.status_code == 404 and turn:

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from cyclopts import App, CycloptsError
 
+from tidegate.cli.render import harmless
 from tidegate.cli.usage import UsageError
 from tidegate.errors import TidegateError
 
@@ -124,5 +125,5 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 
 def _complain(error: Exception, status: int) -> int:
-    print(f"tidegate: {error}", file=sys.stderr)
+    print(harmless(f"tidegate: {error}"), file=sys.stderr)
     return status

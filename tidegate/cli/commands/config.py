@@ -15,6 +15,7 @@ from rich.text import Text
 from tidegate.cli.usage import UsageError
 from tidegate.daemon.config.check import Report, explain
 from tidegate.daemon.config.load import InvalidConfig, load
+from tidegate.daemon.config.starting import check_start
 
 
 WRONG = 2
@@ -30,14 +31,17 @@ def check(
 ) -> int:
     """Explain each value and where it came from, or say all that is wrong.
 
-    Keys are shown as references only. Exit codes: 0 the configuration can be used, 2 it cannot.
+    Keys are shown as references only. Exit codes: 0 the configuration can be used, 2 it cannot,
+    and ``tidegate serve`` would not start.
 
     Args:
         config: The file; by default ./tidegate.toml, then the one in the user's config folder.
         json: Print the report as JSON.
     """
     try:
-        report = explain(load(config))
+        loaded = load(config)
+        check_start(loaded)
+        report = explain(loaded)
     except InvalidConfig as error:
         if not json:
             raise UsageError(str(error)) from error

@@ -20,7 +20,8 @@ FILE_COLUMNS = 200
 """How wide a line may be that goes into a file or to a program."""
 
 OPEN = ("running", "queued")
-COLUMNS = ("turn", "state", "endpoint", "model", "attempt", "age", "text", "")
+COLUMNS = ("turn", "state", "endpoint", "model", "attempt", "age", "characters", "how it stands")
+_RIGHT = ("attempt", "characters")
 
 
 def ps(
@@ -62,7 +63,7 @@ def _print(overview: Overview, lanes: list[Lane]) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else FILE_COLUMNS)
     table = Table.grid(padding=(0, 2))
     for name in COLUMNS:
-        table.add_column(no_wrap=True, justify="right" if name in {"attempt", "text"} else "left")
+        table.add_column(no_wrap=True, justify="right" if name in _RIGHT else "left")
     table.add_row(*(Text(name.upper(), "dim") for name in COLUMNS))
     for lane in lanes:
         until_s = overview.now_s if lane.ended_at is None else lane.ended_at

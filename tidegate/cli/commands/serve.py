@@ -21,7 +21,8 @@ def serve(
     The first Ctrl-C or SIGTERM drains: no turn is taken on, those that run may end. The second one
     interrupts them. SIGHUP reads the configuration again.
 
-    Exit codes: 0 ended in good order, 1 failed, 2 the configuration cannot be used.
+    Exit codes: 0 ended in good order, 1 failed, as when another process has the address, 2 the
+    configuration cannot be used.
 
     Args:
         config: The file; by default ./tidegate.toml, then the one in the user's config folder.
@@ -32,10 +33,12 @@ def serve(
     with daemon_extra():
         from tidegate.daemon.config.check import explain  # noqa: PLC0415
         from tidegate.daemon.config.load import InvalidConfig, load  # noqa: PLC0415
+        from tidegate.daemon.config.starting import check_start  # noqa: PLC0415
         from tidegate.daemon.serve import Daemon, run  # noqa: PLC0415
     read = functools.partial(load, config, overrides={"listen": listen, "journal": journal})
     try:
         loaded = read()
+        check_start(loaded)
     except InvalidConfig as error:
         raise UsageError(str(error)) from error
 

@@ -33,7 +33,9 @@ def stop(*turns: str, reason: str = REASON, url: str | None = None, key: str | N
             DaemonClient,
             DaemonError,
             address_from,
+            turn_id,
         )
+    ids = [turn_id(each) for each in ids]
     status = 0
     with DaemonClient(address_from(url, key)) as client:
         for turn in ids:

@@ -48,6 +48,7 @@ def tail(
             DaemonClient,
             DaemonError,
             address_from,
+            turn_id,
         )
     screen = Screen()
 
@@ -55,7 +56,7 @@ def tail(
         screen.remark(f"{why}; trying again")
 
     with DaemonClient(address_from(url, key)) as client:
-        events = client.follow(turn, after, lost)
+        events = client.follow(turn_id(turn), after, lost)
         try:
             last = _print_json(events) if json else _show(events, screen)
         except DaemonError as error:
