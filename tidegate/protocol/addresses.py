@@ -15,10 +15,12 @@ from tidegate.protocol.wires import Wire
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 """Half a surrogate pair is no character either, and cannot be encoded."""
+_SLASH = "(?:/|%2[Ff])"
 _REQUEST_PATH = re.compile(
-    r"/(chat/completions|completions|responses|(?<=/v1/)messages|model/[^/]+/converse(-stream)?)/*$"
+    rf"(?:{_SLASH}+(?:chat{_SLASH}+completions|completions|responses|"
+    rf"model{_SLASH}+[^/]+{_SLASH}+converse(?:-stream)?)|(?<=/v1){_SLASH}+messages){_SLASH}*$"
 )
-"""What clients add to an address, on whichever wire."""
+"""What clients add to an address, on whichever wire, and however it was typed."""
 
 
 def shown(address: str) -> str:
