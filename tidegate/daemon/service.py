@@ -10,6 +10,7 @@ from typing import Any
 from tidegate.daemon.access.middleware import Scope
 from tidegate.daemon.calls import LoopCalls
 from tidegate.daemon.config.model import DaemonConfig
+from tidegate.daemon.config.troubles import unusable
 from tidegate.daemon.connection import Connection
 from tidegate.daemon.journal.journal import Journal
 from tidegate.daemon.metrics import Metrics
@@ -25,9 +26,6 @@ from tidegate.daemon.turns.messages import (
 )
 from tidegate.daemon.turns.recent import Lanes
 from tidegate.daemon.turns.registry import Registry
-from tidegate.protocol.endpoints import Endpoint
-from tidegate.protocol.secrets import MissingKey
-from tidegate.protocol.targets import target_of
 from tidegate.settings import environment
 
 
@@ -68,8 +66,9 @@ class Service:
         self.registry.tell(LimitsChanged(Limits(config.max_running, config.max_queued)))
 
     def usable(self) -> bool:
-        """Say whether the key of any endpoint is to be had."""
-        return any(_has_key(each) for each in self.config.made.values())
+        """Say whether a turn of any endpoint could begin now."""
+        environ = environment()
+        return any(unusable(each, environ) is None for each in self.config.made.values())
 
 
 class Asker:
@@ -102,16 +101,6 @@ class Asker:
     def interrupt(self, reason: str) -> None:
         """Interrupt the turn."""
         self._service.registry.tell(InterruptAsked(self._turn_id, reason))
-
-
-def _has_key(endpoint: Endpoint) -> bool:
-    if endpoint.local_model is not None:
-        return True
-    try:
-        target_of(endpoint, environment())
-    except MissingKey:
-        return False
-    return True
 
 
 def client_of(scope: Scope, send: Any, turn_id: str) -> Client:

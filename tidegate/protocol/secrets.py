@@ -11,6 +11,12 @@ from tidegate.errors import ConfigurationError
 
 
 _VARIABLE_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+_FILE_REFERENCE = re.compile(r"file:.+")
+_SECRET_NAME = re.compile(
+    r"(?:^|[-_.])(?:auth\w*|bearer|\w*(?:api|access|account|subscription)[-_]?key|key|\w*token|"
+    r"\w*secrets?|\w*cookie|sig|signature|credentials?|passw\w*)(?:$|[-_.])",
+    re.IGNORECASE,
+)
 _REFERENCE = "env:"
 _WAY_OUT = "give it as 'env:NAME' instead, which is read from the environment at each start"
 
@@ -69,8 +75,8 @@ class Secret:
         """Return the key in clear text.
 
         Raises:
-            MissingKey: the variable is not set, empty, or could not stand in a header, or the
-                function failed or returned nothing of use.
+            MissingKey: the variable is not set, empty, holds a reference once more or what could
+                not stand in a header, or the function failed or returned nothing of use.
         """
         if callable(self._source):
             return _asked(self._source)
@@ -82,6 +88,10 @@ class Secret:
             raise MissingKey(f"the environment variable {name} is not set: set it to the key")
         if (trouble := _trouble_with(key)) is not None:
             raise MissingKey(f"the environment variable {name} has {trouble}: set it to the key")
+        if holds_reference(key):
+            raise MissingKey(
+                f"the environment variable {name} holds a reference and no key: set it to the key"
+            )
         return key
 
     def __repr__(self) -> str:
@@ -109,6 +119,16 @@ class Secret:
 def names_variable(text: str) -> bool:
     """Whether a text is wholly an ``env:NAME``, where it may as well be anything else."""
     return _VARIABLE_REFERENCE.fullmatch(text) is not None
+
+
+def holds_reference(key: str) -> bool:
+    """Whether what was found in the place of a key says again where one is."""
+    return names_variable(key) or _FILE_REFERENCE.fullmatch(key) is not None
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a header or a parameter is called like a secret, such as ``x-api-key``."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def _asked(provider: Callable[[], str]) -> str:

@@ -105,6 +105,28 @@ def test_what_is_missing_is_said_with_the_way_out(at):
     )
 
 
+@pytest.mark.parametrize("region", ["eu west 1", "EU-WEST-1", "evil.test/#"])
+def test_region_that_can_be_none_is_refused_wherever_it_is_said(at, region):
+    environ = at(f"[profile team]\nregion = {region}\n", AWS_PROFILE="team")
+
+    with pytest.raises(ConfigurationError) as raised:
+        check_region(None, None, environ)
+    assert str(raised.value) == (
+        f"the AWS profile's region={region!r}: give a name such as 'eu-west-1'"
+    )
+    with pytest.raises(ConfigurationError, match=r"^AWS_DEFAULT_REGION='a b': give a name"):
+        check_region(None, None, {**environ, "AWS_DEFAULT_REGION": "a b"})
+    check_region("eu-west-1", None, environ)
+
+
+def test_pipe_is_no_file_of_aws_and_is_not_waited_for(at, tmp_path):
+    environ = at()
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(ConfigurationError, match="has no region"):
+        check_region(None, None, {**environ, "AWS_CONFIG_FILE": str(tmp_path / "pipe")})
+
+
 def test_file_that_is_none_of_aws_is_said_and_not_shown(at):
     with pytest.raises(ConfigurationError) as raised:
         check_region(None, None, at("aws_secret_access_key = very-secret"))

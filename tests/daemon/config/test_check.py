@@ -122,6 +122,22 @@ def test_the_stronger_of_two_variables_holds_and_the_other_is_noted(explained):
     assert told["policy.stale_after_s"] == ("9", "TIDEGATE_STALE_AFTER_S")
 
 
+def test_key_that_two_have_is_noted(explained):
+    report = explained(
+        """
+        keys = ["env:A", "env:B", "env:C", "env:A"]
+        [endpoints.a]
+        wire = "chat"
+        base_url = "http://127.0.0.1:1/v1"
+        """,
+        A="one",
+        B="two",
+        C="one",
+    )
+
+    assert report.notes == ("keys: env:A and env:C are one key, whose users share all turns",)
+
+
 SECRET = "sk-very-secret"
 
 

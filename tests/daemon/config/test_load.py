@@ -1,5 +1,6 @@
 """From a file, the environment and the command line to one configuration, or all that is wrong."""
 
+import os
 import pickle
 import sys
 
@@ -192,15 +193,15 @@ def test_all_that_is_wrong_is_said_at_once_and_by_its_place(problems):
             "tidegate.toml:3: keys: give a list of 'env:NAME' or 'file:PATH', never the keys "
             "themselves"
         ),
-        "tidegate.toml:6: the top of the file has no key 'retries': it belongs into [policy]",
+        "tidegate.toml:6: the top of the file has no key 'retries': it belongs in [policy]",
         "tidegate.toml:9: [endpoints.main] region means nothing on the wire 'chat': leave it out",
         "tidegate.toml:10: [endpoints.main] has no key 'api_kye': did you mean 'api_key'?",
         (
-            "tidegate.toml:11: [endpoints.main] has no key 'drain_s': it belongs to the top of the "
+            "tidegate.toml:11: [endpoints.main] has no key 'drain_s': it belongs at the top of the "
             "file, above the first [table]"
         ),
         (
-            "tidegate.toml:12: [endpoints.main] has no key 'retries': it belongs into "
+            "tidegate.toml:12: [endpoints.main] has no key 'retries': it belongs in "
             "[endpoints.main.policy]"
         ),
         (
@@ -243,7 +244,7 @@ def test_errors_make_one_text_and_pickle(loaded):
         ("a = 1\nb = ]", "tidegate.toml: is no TOML: Invalid value (at line 2, column 5)"),
         (b"\n# \xff", "tidegate.toml:2: is not UTF-8"),
         ("x = " + "[" * 5000, "tidegate.toml: is no TOML: "),
-        ("x = 1" * 300_000, "tidegate.toml: has more than 1048576 bytes"),
+        ("x = 1" * 300_000, "tidegate.toml: cannot be read (it has more than 1048576 bytes)"),
         ("endpoints = 3", "tidegate.toml:1: endpoints is a table: give it as [endpoints.main]"),
         ("policy = 3", "tidegate.toml:1: policy is a table: give it as [policy]"),
         (
@@ -274,10 +275,21 @@ def test_errors_make_one_text_and_pickle(loaded):
             "[endpoints.a]\nwire = 'chat'\nheaders = {'a b' = 'sk'}",
             "tidegate.toml:3: [endpoints.a] headers: 'a b' cannot be the name of a header",
         ),
+        (
+            "[policy]\nbackoff_s = 1",
+            (
+                "tidegate.toml:2: [policy] backoff_s=1: give seconds of at least 0, as a list such "
+                "as [1, 2, 4]"
+            ),
+        ),
+        (
+            "[endpoints.a]\nwire = 'chat'\nquery = {key = 'env:KEY'}",
+            "tidegate.toml:3: [endpoints.a] query['key'] would be sent as it stands",
+        ),
         ("zzz = 1", "tidegate.toml:1: the top of the file has no key 'zzz': it may have listen, "),
         (
             "base_url = 'x'",
-            "tidegate.toml:1: the top of the file has no key 'base_url': it belongs into a table",
+            "tidegate.toml:1: the top of the file has no key 'base_url': it belongs in a table",
         ),
     ],
 )
@@ -307,8 +319,26 @@ def test_variable_that_cannot_be_used_is_named(problems, variable, text, problem
 
 def test_file_that_is_named_must_be_there(problems, tmp_path):
     assert problems(name="none.toml") == ["none.toml: cannot be read (No such file or directory)"]
+    assert problems(name="~nobody-of-that-name/a.toml") == [
+        "~nobody-of-that-name/a.toml: cannot be read (Could not determine home directory.)"
+    ]
     (tmp_path / "tidegate.toml").mkdir()
     assert problems() == ["tidegate.toml: cannot be read (Is a directory)"]
+
+
+def test_pipe_is_no_file_and_is_not_waited_for(problems, tmp_path):
+    os.mkfifo(tmp_path / "tidegate.toml")
+
+    assert problems() == ["tidegate.toml: cannot be read (it is no regular file)"]
+
+
+def test_folder_that_is_gone_has_no_file(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    with pytest.raises(InvalidConfig, match=r"^tidegate.toml: cannot be read \(No such file"):
+        load(environ={}, user_folder=tmp_path)
 
 
 def test_variables_that_look_like_ours_are_noticed_and_others_are_not(loaded):

@@ -1,8 +1,15 @@
 """Keys by reference: what they are, and what is said when they are not there."""
 
+import os
+
 import pytest
 
-from tidegate.daemon.config.references import KeyFile, resolve_keys
+from tidegate.daemon.config.references import (
+    FILE_BYTES_MAX,
+    KeyFile,
+    looks_like_reference,
+    resolve_keys,
+)
 from tidegate.errors import ConfigurationError
 from tidegate.protocol.secrets import MissingKey, Secret
 
@@ -55,9 +62,59 @@ def test_folder_is_no_key_file(tmp_path):
         KeyFile(str(tmp_path))()
 
 
-def test_reference_to_a_reference_is_no_key():
-    with pytest.raises(ConfigurationError, match="env:A holds a reference and no key"):
-        resolve_keys(("env:A",), {"A": "env:B"})
+def test_what_might_be_waited_for_is_no_key_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(MissingKey, match=r"cannot be read \(it is no regular file\)"):
+            KeyFile(str(path))()
+
+
+def test_file_that_is_too_large_for_a_key_is_refused_and_not_cut(tmp_path):
+    (tmp_path / "key").write_text("k" * FILE_BYTES_MAX)
+    assert KeyFile(str(tmp_path / "key"))() == "k" * FILE_BYTES_MAX
+
+    (tmp_path / "key").write_text("k" * (FILE_BYTES_MAX + 1))
+    with pytest.raises(MissingKey, match=r"cannot be read \(it has more than 65536 bytes\)"):
+        KeyFile(str(tmp_path / "key"))()
+
+
+@pytest.mark.parametrize("held", ["env:B", "file:/run/secrets/key"])
+def test_reference_to_a_reference_is_no_key(tmp_path, held):
+    (tmp_path / "key").write_text(held)
+
+    with pytest.raises(ConfigurationError) as raised:
+        resolve_keys(("env:A", f"file:{tmp_path}/key"), {"A": held})
+
+    assert str(raised.value) == (
+        "keys: the environment variable A holds a reference and no key: set it to the key; "
+        f"the key file '{tmp_path}/key' holds a reference and no key: put the key into it"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["env:A-B", "env: FOO", "ENV:FOO", " env:FOO", "env:", "file:", "File:/a", "$FOO", "${FOO}"],
+)
+def test_reference_that_is_misspelt_looks_like_one(text):
+    assert looks_like_reference(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env:FOO",
+        "file:/a",
+        "prod",
+        "env:prod,team:blue",
+        "environment: a",
+        "costs $5 a day",
+        "",
+        "$",
+    ],
+)
+def test_reference_and_any_other_text_does_not(text):
+    assert not looks_like_reference(text)
 
 
 def test_what_a_function_says_of_a_missing_key_is_said_as_it_stands(tmp_path):

@@ -78,10 +78,12 @@ def test_reference_reveals_what_the_variable_holds():
     assert Secret("env:KEY").reveal({"KEY": "sk-1\n"}) == "sk-1"
 
 
-@pytest.mark.parametrize("environ", [{}, {"KEY": ""}, {"KEY": "  "}, {"KEY": "a\nb"}])
-def test_reference_to_nothing_useful_says_so(environ):
-    with pytest.raises(MissingKey, match="KEY"):
-        Secret("env:KEY").reveal(environ)
+@pytest.mark.parametrize(
+    "held", [None, "", "  ", "a\nb", "env:KEY", "env:OTHER", "file:/run/secrets/key"]
+)
+def test_reference_to_nothing_useful_says_so(held):
+    with pytest.raises(MissingKey, match="the environment variable KEY"):
+        Secret("env:KEY").reveal({} if held is None else {"KEY": held})
 
 
 @pytest.mark.parametrize("source", ["", "env:", "sk-1\n", "sk-\x00", "clé", 5, None, b"sk"])

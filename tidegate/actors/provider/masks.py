@@ -9,7 +9,6 @@ Path: ``provider/exceptions.py`` -> this -> ``provider/recording.py``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -17,6 +16,7 @@ import msgspec
 
 from tidegate.actors.provider.exceptions import MASK, secrets_of
 from tidegate.protocol.attempts import Target
+from tidegate.protocol.secrets import is_secret_name
 
 
 KEY_CHARS_MIN = 8
@@ -24,12 +24,6 @@ KEY_CHARS_MIN = 8
 
 VALUE_CHARS_MIN = 16
 """A shorter value of a header that is not called like a secret may be a word of the wire's."""
-
-_SECRET_NAME = re.compile(
-    r"(?:^|[-_.])(?:auth\w*|\w*api-?key|key|\w*token|secret|cookie|sig|signature|credential|"
-    r"passw\w*)(?:$|[-_.])",
-    re.IGNORECASE,
-)
 
 
 class Masks:
@@ -86,7 +80,7 @@ class Masks:
         return max((_overlap(data, secret) for secret in self._in_bodies), default=0)
 
     def _value(self, name: str, value: str) -> str:
-        return MASK if _SECRET_NAME.search(name) else self.text(value)
+        return MASK if is_secret_name(name) else self.text(value)
 
 
 class BodyMask:
@@ -114,7 +108,7 @@ class BodyMask:
 
 
 def _named(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in pairs if _SECRET_NAME.search(name))
+    return tuple((name, value) for name, value in pairs if is_secret_name(name))
 
 
 def _overlap(data: bytes, secret: bytes) -> int:

@@ -9,8 +9,10 @@ import configparser
 import os
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from tidegate.errors import ConfigurationError
+from tidegate.protocol.endpoint_checks import check_region as check_name
 
 
 _REGION = "AWS_DEFAULT_REGION"
@@ -21,7 +23,7 @@ _DEFAULT = "default"
 
 
 def check_region(region: str | None, profile: str | None, environ: Mapping[str, str]) -> None:
-    """Check that somebody says where: the endpoint, the environment or a profile.
+    """Check that somebody says where, and what can be: the endpoint, the environment or a profile.
 
     Args:
         region: of the endpoint, if it gives one.
@@ -29,15 +31,19 @@ def check_region(region: str | None, profile: str | None, environ: Mapping[str, 
         environ: the environment.
 
     Raises:
-        ConfigurationError: nobody does, or the files with the profiles are of no use.
+        ConfigurationError: nobody does, there can be no such region, or the files with the
+            profiles are of no use.
     """
     if region is not None:
-        return
+        return  # the endpoint has checked it
     if _REGION in environ:
-        found = environ[_REGION].strip()  # though it is blank, no profile is asked
+        found, by = environ[_REGION].strip(), _REGION  # though it is blank, no profile is asked
     else:
         found = _profile(profile, environ).get("region", "").strip()
-    if not found:
+        by = "the AWS profile's region"
+    if found:
+        check_name(by, found, "converse")
+    else:
         other = " (AWS_REGION is not read)" if environ.get("AWS_REGION") else ""
         raise ConfigurationError(
             f"the wire 'converse' has no region: give region, such as 'eu-west-1', or set "
@@ -82,9 +88,10 @@ def _profiles(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
 def _sections(path: str) -> dict[str, dict[str, str]]:
     """Return the sections of a file; none if it is not there."""
     parser = configparser.RawConfigParser()
+    # As botocore does it: a user that does not exist is no error, and a pipe is no file.
+    file = Path(os.path.expanduser(os.path.expandvars(path)))  # noqa: PTH111
     try:
-        # As botocore does it: a user that does not exist is no error.
-        parser.read(os.path.expanduser(os.path.expandvars(path)))  # noqa: PTH111
+        parser.read([file] if file.is_file() else [])
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"AWS's own file {path!r} cannot be read as one ({type(error).__name__}): mend it"

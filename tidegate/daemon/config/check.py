@@ -131,11 +131,7 @@ def _variable_rows(policy: Policy, environ: Mapping[str, str]) -> Iterator[Row]:
 
 def _notes(loaded: Loaded, environ: Mapping[str, str]) -> Iterator[str]:
     config = loaded.config
-    for reference in config.keys:
-        try:
-            resolve(reference, environ)
-        except MissingKey as missing:
-            yield f"keys: {missing}"
+    yield from _notes_of_keys(config.keys, environ)
     for name, endpoint in config.endpoints.items():
         where = dotted(("endpoints", name))
         yield from (f"{where}: {note}" for note in troubles_of(endpoint, environ))
@@ -155,3 +151,16 @@ def _overruled(policy: Policy, environ: Mapping[str, str]) -> Iterator[str]:
         else:
             for variable in variables[1:]:
                 yield f"{variable} is set, but so is {variables[0]}, which is stronger"
+
+
+def _notes_of_keys(references: tuple[str, ...], environ: Mapping[str, str]) -> Iterator[str]:
+    """Tell of keys that are not there, or not somebody's own."""
+    known: dict[str, str] = {}
+    for reference in references:
+        try:
+            key = resolve(reference, environ)
+        except MissingKey as missing:
+            yield f"keys: {missing}"
+        else:
+            if (other := known.setdefault(key, reference)) != reference:
+                yield f"keys: {other} and {reference} are one key, whose users share all turns"

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tidegate.daemon.config.disconnect import WANTED, OnDisconnect, parse_on_disconnect
-from tidegate.daemon.config.references import is_reference
+from tidegate.daemon.config.references import is_reference, looks_like_reference
+from tidegate.errors import ConfigurationError
 from tidegate.protocol import addresses
 from tidegate.protocol.knobs import WHOLE_MAX, Form
 
@@ -35,6 +36,7 @@ _PORT = re.compile(r"[0-9]{1,5}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
+_TUPLE_AS_LIST = ("as a tuple such as (1, 2, 4)", "as a list such as [1, 2, 4]")
 
 
 def whole(low: int, high: int = WHOLE_MAX, *, unit: str = "") -> Kind:
@@ -93,7 +95,7 @@ def many(of: Kind, wanted: str) -> Kind:
 
 
 def from_form(form: Form) -> Kind:
-    """Return the kind of a policy's field."""
+    """Return the kind of a policy's field; in a file a tuple is a list."""
 
     def read(_name: str, value: Any) -> Any:
         given = tuple(value) if isinstance(value, list) else value
@@ -101,7 +103,7 @@ def from_form(form: Form) -> Kind:
             raise ValueError
         return given
 
-    return Kind(form.wanted, read, form.parse)
+    return Kind(form.wanted.replace(*_TUPLE_AS_LIST), read, form.parse)
 
 
 def checked(wanted: str, check: Callable[[str, Any], None]) -> Kind:
@@ -214,6 +216,12 @@ def _parsed_verify(text: str) -> bool | str:
 
 def _pairs(name: str, value: Any) -> dict[str, str]:
     addresses.check_pairs(name, value)  # which shows names alone
+    for each, text in value.items():
+        if name == "query" and (is_reference(text) or looks_like_reference(text)):
+            raise ConfigurationError(
+                f"query[{each!r}] would be sent as it stands, for a query takes no references: "
+                "give the value itself, or best a header with 'env:NAME' or 'file:PATH'"
+            )
     return dict(value)
 
 

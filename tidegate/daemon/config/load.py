@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidegate.daemon.config.aws import check_region
+from tidegate.daemon.config.files import content_of
 from tidegate.daemon.config.keys import DAEMON_KEYS, WIRE_NAMES
 from tidegate.daemon.config.model import DaemonConfig, EndpointConfig, check_reach
 from tidegate.daemon.config.places import Place, lines_of
@@ -91,9 +92,8 @@ def load(
             text has all of it, sorted by its place.
     """
     environ = environment() if environ is None else environ
-    cwd = Path.cwd() if cwd is None else cwd
     found = Found()
-    file, shown = _find(path, cwd, user_folder)
+    file, shown = _found(path, cwd, user_folder)
     if file is not None:
         text, tables = _read(file, shown)
         from_file(found, tables, lines_of(text), shown)
@@ -111,6 +111,20 @@ def referred(config: DaemonConfig) -> frozenset[str]:
     for endpoint in config.endpoints.values():
         keys += endpoint.references
     return frozenset(name for key in keys if (name := variable_of(key)) is not None)
+
+
+def _found(
+    path: str | Path | None, cwd: Path | None, user_folder: Path | None
+) -> tuple[Path | None, str]:
+    try:
+        return _find(path, Path.cwd() if cwd is None else cwd, user_folder)
+    except (OSError, RuntimeError, ValueError) as error:  # no folder, no right to it, no such user
+        raise _unreadable(str(path or FILE_NAME), error) from error
+
+
+def _unreadable(shown: str, error: Exception) -> InvalidConfig:
+    reason = getattr(error, "strerror", None) or error
+    return InvalidConfig((f"{shown}: cannot be read ({reason})",))
 
 
 def _find(path: str | Path | None, cwd: Path, user_folder: Path | None) -> tuple[Path | None, str]:
@@ -136,13 +150,9 @@ def _user_folder() -> Path:
 
 def _read(file: Path, shown: str) -> tuple[str, dict[str, Any]]:
     try:
-        with file.open("rb") as opened:
-            content = opened.read(FILE_BYTES_MAX + 1)
+        content = content_of(file, FILE_BYTES_MAX)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidConfig((f"{shown}: cannot be read ({reason})",)) from error
-    if len(content) > FILE_BYTES_MAX:
-        raise InvalidConfig((f"{shown}: has more than {FILE_BYTES_MAX} bytes",))
+        raise _unreadable(shown, error) from error
     try:
         text = content.decode("utf-8-sig")
         return text, tomllib.loads(text)

@@ -189,7 +189,10 @@ class DaemonConfig(Record, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def journal_path(self) -> Path | None:
         """The journal's file, from the current folder on; None for no journal."""
-        return None if self.journal == NO_JOURNAL else Path(self.journal).expanduser()
+        if self.journal == NO_JOURNAL:
+            return None
+        # A user that does not exist is no error here: there is no such folder either.
+        return Path(os.path.expanduser(self.journal))  # noqa: PTH111
 
     @functools.cached_property
     def made(self) -> Mapping[tuple[str, Wire], Endpoint]:

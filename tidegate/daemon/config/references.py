@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate.daemon.config.files import content_of
 from tidegate.errors import ConfigurationError
-from tidegate.protocol.secrets import MissingKey, Secret, names_variable
+from tidegate.protocol.secrets import MissingKey, Secret, holds_reference, names_variable
 from tidegate.settings import environment
 
 
@@ -17,6 +18,10 @@ FILE_BYTES_MAX = 1 << 16
 _FILE = "file:"
 _VARIABLE = "env:"
 _FILE_REFERENCE = re.compile(r"file:[^\x00-\x1f]+")
+_LOOK_ALIKE = re.compile(
+    r"\s*(?:env\s*:\s*[\w.-]*|file\s*:\s*[^\x00-\x1f,;]*|\$\w+|\$\{[^{}]*\}|\{\{[^{}]*\}\})\s*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +38,10 @@ class KeyFile:
         """Return the key, without white space around it.
 
         Raises:
-            MissingKey: there is no such file, it cannot be read, or it holds no key.
+            MissingKey: there is no such file, it cannot be read at once, or it holds no key.
         """
         try:
-            with Path(self.path).expanduser().open("rb") as file:
-                content = file.read(FILE_BYTES_MAX)
+            content = content_of(Path(self.path).expanduser(), FILE_BYTES_MAX)
         except (OSError, RuntimeError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise MissingKey(
@@ -51,12 +55,21 @@ class KeyFile:
                 f"the key file {self.path!r} has more in it than a key: put the key into it as one "
                 "line of ASCII"
             )
+        if holds_reference(key):
+            raise MissingKey(
+                f"the key file {self.path!r} holds a reference and no key: put the key into it"
+            )
         return key
 
 
 def is_reference(text: str) -> bool:
     """Whether a text says where a secret is; any other is itself what is meant."""
     return names_variable(text) or _FILE_REFERENCE.fullmatch(text) is not None
+
+
+def looks_like_reference(text: str) -> bool:
+    """Whether somebody may have meant a reference, though it is written as none."""
+    return not is_reference(text) and _LOOK_ALIKE.fullmatch(text) is not None
 
 
 def header_given(value: str) -> str | Secret:
@@ -75,11 +88,8 @@ def resolve(reference: str, environ: Mapping[str, str]) -> str:
     Raises:
         MissingKey: the variable is not set, the file is not there, or what is there is no key.
     """
-    source = KeyFile(_path(reference)) if _is_file(reference) else reference
-    key = Secret(source).reveal(environ)
-    if key.startswith((_FILE, _VARIABLE)):
-        raise MissingKey(f"{reference} holds a reference and no key: put the key there")
-    return key
+    given = key_given(reference)
+    return (given if isinstance(given, Secret) else Secret(given)).reveal(environ)
 
 
 def resolve_keys(

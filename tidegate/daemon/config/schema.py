@@ -68,13 +68,13 @@ def _elsewhere(table: Place) -> Iterable[tuple[str, Iterable[str]]]:
     """Name the other tables in which a key may have been meant to stand, the nearest first."""
     policy = (*table, "policy") if len(table) == 2 else ("policy",)
     if keys_in(table) is not POLICY_KEYS:
-        yield f"into [{dotted(policy)}]", POLICY_KEYS
+        yield f"in [{dotted(policy)}]", POLICY_KEYS
     if len(table) == 3:
-        yield f"into [{dotted(table[:2])}]", ENDPOINT_KEYS
+        yield f"in [{dotted(table[:2])}]", ENDPOINT_KEYS
     if table:
-        yield "to the top of the file, above the first [table]", DAEMON_KEYS
+        yield "at the top of the file, above the first [table]", DAEMON_KEYS
     if len(table) < 2:
-        yield "into a table such as [endpoints.main]", ENDPOINT_KEYS
+        yield "in a table such as [endpoints.main]", ENDPOINT_KEYS
 
 
 def nearest(name: str, names: Iterable[str], likeness: float = _LIKENESS) -> str | None:

@@ -41,6 +41,9 @@ def masks():
         "cookie",
         "set-cookie",
         "x-signature",
+        "x-auth-token",
+        "client_secret",
+        "subscription-key",
     ],
 )
 def test_header_that_is_called_like_a_secret_is_one(masks, name):
