@@ -21,7 +21,8 @@ import uvloop
 
 from tidegate.daemon.config.load import Loaded
 from tidegate.daemon.config.model import DaemonConfig
-from tidegate.daemon.config.references import resolve, resolve_keys
+from tidegate.daemon.config.references import resolve
+from tidegate.daemon.config.starting import family_of
 from tidegate.daemon.logs import AccessLog, configure
 from tidegate.daemon.parts import Parts
 from tidegate.daemon.protocol import ClientProtocol
@@ -115,9 +116,11 @@ class Daemon:
             self._parts.drain()
 
     def _read_again(self) -> None:
-        if self._parts is not None:  # else it was read just now
-            self._parts.read_again(self._reload)
-            config = self._parts.config
+        if self._parts is None:
+            return  # it was read just now
+        before = self._parts.config
+        self._parts.read_again(self._reload)
+        if (config := self._parts.config) is not before:
             configure(config.log_level, config.log_format, keys=keys_of(config))
 
 
@@ -185,8 +188,9 @@ def listening(config: DaemonConfig) -> socket.socket:
         ConfigurationError: the address cannot be had.
     """
     try:
-        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-        listener = socket.create_server((config.host, config.port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server(
+            (config.host, config.port), family=family_of(config), backlog=_BACKLOG
+        )
     except OSError as error:
         raise ConfigurationError(
             f"listen={config.listen!r}: {error.strerror or error}: stop whoever has it, or give "
@@ -197,16 +201,12 @@ def listening(config: DaemonConfig) -> socket.socket:
 
 
 def keys_of(config: DaemonConfig) -> list[str]:
-    """Return all keys that the daemon knows, for what must never show them.
-
-    Raises:
-        ConfigurationError: one of those that open the daemon cannot be had.
-    """
-    keys = [secret.reveal({}) for secret in resolve_keys(config.keys)]
-    for endpoint in config.endpoints.values():
-        for reference in endpoint.references:
-            with contextlib.suppress(MissingKey):  # then there is nothing to show
-                keys.append(resolve(reference, environment()))
+    """Return all keys that the daemon knows, for what must never show them."""
+    keys: list[str] = []
+    references = (each for endpoint in config.endpoints.values() for each in endpoint.references)
+    for reference in (*config.keys, *references):
+        with contextlib.suppress(MissingKey):  # then there is nothing to show
+            keys.append(resolve(reference, environment()))
     # A bearer token is known by its last word too.
     return list(dict.fromkeys((*keys, *(key.rpartition(" ")[2] for key in keys))))
 

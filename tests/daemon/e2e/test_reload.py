@@ -1,5 +1,6 @@
 """The configuration is read again on SIGHUP, and holds if it can."""
 
+import os
 import signal
 
 import pytest
@@ -108,6 +109,39 @@ def test_keys_are_changed_with_it(serve, lab):
         after = [client.post(CHAT, json=PROMPT, headers=each).status_code for each in (a, b)]
 
     assert (before, turned, after) == ([200, 401], [200, 200], [401, 200])
+
+
+def test_key_file_that_is_gone_changes_nothing(serve, lab, tmp_path):
+    (tmp_path / "key").write_text("key-of-a-tester")
+    top = 'keys = ["file:key"]'
+    daemon = serve(endpoint(lab), top=top)
+    (tmp_path / "key").unlink()
+
+    top_now = f'{top}\nmax_running = 1\nlog_level = "error"'
+    log = read_again(daemon, file_of(endpoint(lab), top=top_now), KEPT)
+
+    assert "the key file 'key' cannot be read" in log.split(KEPT)[-1]
+    with daemon.client(headers={"authorization": "Bearer key-of-a-tester"}) as client:
+        assert said(client) == "old"
+    after = daemon.log.read_text().split(KEPT)[-1]
+    assert "tidegate.daemon.requests" in after  # the level stays too
+    assert " ERROR " not in after
+    assert "Exception" not in after
+    (tmp_path / "key").write_text("key-of-a-tester")
+
+
+def test_file_that_becomes_a_pipe_changes_nothing(serve, lab):
+    daemon = serve(endpoint(lab))
+    file = daemon.folder / "tidegate.toml"
+    file.unlink()
+    os.mkfifo(file)
+
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: KEPT in daemon.log.read_text())
+
+    assert "it is no regular file" in daemon.log.read_text().split(KEPT)[-1]
+    with daemon.client() as client:
+        assert said(client) == "old"
 
 
 def test_limits_are_changed_with_it(serve, lab):
