@@ -93,6 +93,30 @@ def test_place_that_cannot_be_written_is_wrong_use_before_anything_is_asked(ask,
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_there_is_not_written_over(ask, lab, tmp_path):
+    full, link, pipe = (tmp_path / name for name in ("old.jsonl", "link.jsonl", "pipe"))
+    full.write_text("an older capture")
+    link.symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(pipe)
+    for place in (full, link, pipe):
+        status, _, errors = ask(lab.url, "--capture", place)
+
+        assert status == 2
+        assert f"cannot write the capture {place}: it is there, and " in errors
+    assert lab.requests == []
+    assert full.read_text() == "an older capture"
+    assert {path.name for path in tmp_path.iterdir()} == {full.name, link.name, pipe.name}
+
+
+def test_empty_file_is_as_good_as_none(ask, lab, tmp_path):
+    lab.add(chat.answer("Hello"))
+    file = tmp_path / "made-by-mktemp"
+    file.touch()
+
+    assert ask(lab.url, "--capture", file)[0] == 0
+    assert file.read_text().startswith("{")
+
+
 def test_speed_is_of_captures_alone_and_above_nothing(tidegate, ask, lab, tmp_path):
     lab.add(chat.answer("Hello"))
     file = tmp_path / "bug.jsonl"

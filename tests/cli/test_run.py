@@ -114,6 +114,24 @@ def test_refused_request_fails(ask, lab):
     assert "no such thing" in errors
 
 
+@pytest.mark.parametrize(("words", "count"), [((), 1), (("--model", "small"), 0)])
+def test_refused_request_without_a_model_is_told_of_the_option(ask, lab, words, count):
+    lab.add(chat.error_answer(400, "you must provide a model"))
+    status, output, errors = ended(ask("Hi", *words))
+
+    assert (status, output) == (1, "")
+    assert errors.count("no --model was given") == count
+
+
+def test_variable_of_the_name_of_a_field_holds(ask, lab):
+    lab.add(Answer([chat.role(), End.CUT]))
+    status, _, errors = ended(ask("Hi", env={**os.environ, "TIDEGATE_RETRIES": "0"}))
+
+    assert status == 1
+    assert errors.startswith("failed: ")
+    assert len(lab.requests) == 1
+
+
 def test_partial_answer_fails_and_its_text_is_kept(ask, lab):
     lab.add(Answer([chat.role(), chat.text("Half of"), gate("shown"), End.CUT]))
     process = ask("Hi")
@@ -214,7 +232,9 @@ def test_terminal_is_not_steered_by_the_answer(lab):
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["Hi", "--endpoint", "nowhere"], "base_url='nowhere'"),
+        (["Hi", "--endpoint", "nowhere"], "tidegate: --endpoint='nowhere': give an http://"),
+        (["Hi", "--endpoint", "http://host/v1?a=b"], "tidegate: --endpoint='http://host/v1' with"),
+        (["Hi", "--endpoint", "http://host/v1/responses"], "give 'http://host/v1'"),
         (["Hi", "--endpoint", "http://127.0.0.1:1/v1", "--api-key", "sk-123"], "env:NAME"),
         (["Hi", "--api-key", "env:SOME_KEY"], "--endpoint"),
         (["-"], "prompt is empty"),

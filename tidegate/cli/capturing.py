@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,8 @@ def captured_in(file: Path | None) -> Iterator[str | None]:
         file: the file to make; None to capture nothing, and then the folder is None as well.
 
     Raises:
-        UsageError: the file cannot be written, which is known before anything is asked.
+        UsageError: the file cannot be written, or has something in it, which is known before
+            anything is asked.
     """
     if file is None:
         yield None
@@ -47,13 +49,25 @@ def captured_in(file: Path | None) -> Iterator[str | None]:
 def _begun(file: Path) -> Path:
     part = Path(f"{file}{PART}")
     try:
-        if file.is_dir():
-            raise IsADirectoryError("it is a folder")
+        if (trouble := _trouble_with(file)) is not None:
+            raise FileExistsError(trouble)
         part.unlink(missing_ok=True)
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
     except OSError as error:
         raise UsageError(f"cannot write the capture {file}: {error}") from error
     return part
+
+
+def _trouble_with(file: Path) -> str | None:
+    """Say what keeps a new file from taking the place of what is there."""
+    if not os.path.lexists(file):
+        return None
+    found = file.lstat()
+    if stat.S_ISDIR(found.st_mode):
+        return "it is a folder"
+    if not stat.S_ISREG(found.st_mode):
+        return "it is there, and no plain file"
+    return "it is there, and not empty: name another one, or remove it" if found.st_size else None
 
 
 def _join(folder: Path, part: Path) -> None:

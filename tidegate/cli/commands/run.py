@@ -13,15 +13,19 @@ from tidegate.cli.ctrl_c import KILLED, ctrl_c
 from tidegate.cli.screen import Screen, print_json
 from tidegate.cli.usage import UsageError
 from tidegate.errors import ConfigurationError
+from tidegate.protocol.addresses import check_base_of, check_base_url
 from tidegate.protocol.endpoints import Endpoint
-from tidegate.protocol.events import AnyEvent, TurnCompleted, TurnInterrupted
+from tidegate.protocol.events import AnyEvent, TurnCompleted, TurnFailed, TurnInterrupted
+from tidegate.protocol.failures import FailureKind
 from tidegate.protocol.requests import Request
 from tidegate.runtime import Runtime
 from tidegate.turn import Turn
 
 
 LOCAL = "local"
+OPTION = "--endpoint"
 REFERENCE = "env:"
+NO_MODEL = "no --model was given and none was sent, but most servers want one"
 
 
 def run(  # noqa: PLR0913 - each is an option of the command
@@ -43,11 +47,11 @@ def run(  # noqa: PLR0913 - each is an option of the command
     Args:
         prompt: What to ask; - reads it from standard input.
         endpoint: Either local, or the base URL of a server that speaks OpenAI's chat completions.
-        model: The model's name; for local the path of a .gguf file.
+        model: The model's name, which most servers want; for local the path of a .gguf file.
         api_key: Where the key is, as env:NAME. By default env:OPENAI_API_KEY, if it is set.
         json: Print the events instead, one a line.
-        capture: Note in this file what goes over the wire, without keys. It has the prompt and the
-            answer; tidegate lab plays it.
+        capture: Note in this file, which must be new or empty, what goes over the wire, without
+            keys. It has the prompt and the answer; tidegate lab plays it.
     """
     try:
         request = _request_from(_text_from(prompt), endpoint, model, api_key)
@@ -61,6 +65,8 @@ def run(  # noqa: PLR0913 - each is an option of the command
             last = _show_as_json(turn) if json else _show(turn)
     except ConfigurationError as error:
         raise UsageError(str(error)) from error
+    if model is None and endpoint != LOCAL and _is_refused(last):
+        print(NO_MODEL, file=sys.stderr)
     return _status_from(last)
 
 
@@ -80,6 +86,8 @@ def _request_from(text: str, endpoint: str, model: str | None, api_key: str | No
     if api_key is not None and not api_key.startswith(REFERENCE):
         # Every user of a machine sees the commands that run on it.
         raise UsageError("a key must not stand in a command: give --api-key env:NAME")
+    check_base_url(OPTION, endpoint)
+    check_base_of(OPTION, endpoint, "chat")
     if model is not None:
         payload["model"] = model
     return Request(Endpoint.chat(endpoint, api_key), payload)
@@ -101,6 +109,10 @@ def _show_as_json(turn: Turn) -> AnyEvent | None:
         print_json(event)
         last = event
     return last
+
+
+def _is_refused(last: AnyEvent | None) -> bool:
+    return isinstance(last, TurnFailed) and last.error.kind is FailureKind.BAD_REQUEST
 
 
 def _status_from(last: AnyEvent | None) -> int:
