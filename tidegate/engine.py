@@ -144,6 +144,7 @@ class Engine:
         *,
         turn_id: str | None = None,
         prepare: Callable[[Turn], None] = _nothing,
+        irrevocable: bool = False,
     ) -> Turn:
         """Start a turn.
 
@@ -151,10 +152,14 @@ class Engine:
             request: what to ask, and where.
             turn_id: the turn's name, if the caller has given it one.
             prepare: gets the turn before anything can happen to it.
+            irrevocable: whether its readers pass on what they take to somebody who cannot be told
+                that it is void, so that no attempt may follow one of which words were taken.
         """
         self._check()
         environ = environment()
-        plan = planning.plan_from(request, self._settings, environ, self._captures)
+        plan = planning.plan_from(
+            request, self._settings, environ, self._captures, irrevocable=irrevocable
+        )
         address = self._locals.address(request.endpoint)
         target, failure = planning.target_from(request.endpoint, environ, address)
         with self._lock:

@@ -126,7 +126,12 @@ def captures_in(folder: str | os.PathLike[str] | None, tag: str) -> str:
 
 
 def plan_from(
-    request: Request, settings: Settings, environ: Mapping[str, str], captures: str = ""
+    request: Request,
+    settings: Settings,
+    environ: Mapping[str, str],
+    captures: str = "",
+    *,
+    irrevocable: bool = False,
 ) -> TurnPlan:
     """Return the plan of a turn that starts now.
 
@@ -135,6 +140,7 @@ def plan_from(
         settings: what holds for all turns.
         environ: has the defaults.
         captures: how the names of captures begin; empty for none.
+        irrevocable: as in ``TurnPlan``.
 
     Raises:
         ConfigurationError: it is no request, its payload cannot be encoded, or a variable makes
@@ -158,6 +164,7 @@ def plan_from(
         factory=endpoint.factory or "",
         inline=endpoint.placement == "inline",
         capture=captures,
+        irrevocable=irrevocable,
     )
 
 

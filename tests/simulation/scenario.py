@@ -66,6 +66,7 @@ class Scenario:
         one_by_one: whether others may come between two orders of the supervisor.
         cold: whether the workers are still to say that they are up.
         restarts_max: restarts of workers that are put up with.
+        irrevocable: whether the readers cannot be told that what they have taken is void.
     """
 
     scripts: tuple = (ANSWER,)
@@ -85,6 +86,7 @@ class Scenario:
     prompt: bool = False
     cold: bool = False
     restarts_max: int = 5
+    irrevocable: bool = False
 
     @property
     def pool(self):
@@ -94,7 +96,17 @@ class Scenario:
     @property
     def starts(self):
         """What the supervisor is told first."""
-        plan = TurnPlan("chat http://host", "memory", "circuit", b"{}", True, b"", 1, self.policy)
+        plan = TurnPlan(
+            "chat http://host",
+            "memory",
+            "circuit",
+            b"{}",
+            stream=True,
+            stream_options=b"",
+            choices=1,
+            policy=self.policy,
+            irrevocable=self.irrevocable,
+        )
         if not self.prepared:
             return (Start(1, plan, TARGET),)
         return (Start(1, plan), Prepared(1, TARGET))

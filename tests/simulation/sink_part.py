@@ -159,6 +159,7 @@ class SinkPart:
             assert snapshot.sent_any == bool(rules.accepted), "R4: anything accepted"
             assert snapshot.taken_any == bool(own), "R4: anything taken"
             assert snapshot.visible_taken == any(text.strip() for text in texts), "R4: text taken"
+            assert snapshot.words_taken == any(texts), "R4: words taken"
             assert snapshot.life == (rules.life_s is not None), "R4: anything received"
 
     def _number(self, state):

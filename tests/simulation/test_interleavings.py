@@ -15,6 +15,7 @@ from tests.simulation.model import Model
 from tests.simulation.scenario import ANSWER, Scenario, policy
 from tests.simulation.world import Left
 from tidegate.actors.supervisor import ladder
+from tidegate.protocol.events import TextDelta
 from tidegate.protocol.sink import TurnClosed
 
 
@@ -258,6 +259,29 @@ def test_small_world(name):
     _, model = explored(scenario)
 
     assert ("interrupted" in kinds_of_ends(model)) == bool(scenario.left.interrupts)
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_words_that_cannot_be_taken_back_are_followed_by_no_other_attempt(readers):
+    """Whatever the policy says; as long as nobody has taken any, another may follow."""
+    scenario = Scenario(
+        scripts=(("blank", "text", "finish", "end"),),
+        left=left(interrupts=1, failures=1, deaths=1),
+        readers=readers,
+        alarms=PROGRESS,
+        prompt=True,
+        irrevocable=True,
+    )
+    _, model = explored(scenario)
+
+    words_of = [
+        {event.attempt for event in transcript if isinstance(event, TextDelta)}
+        for state in model.sink.states.things
+        for transcript in state.seen
+    ]
+    assert max(map(len, words_of)) == 1
+    assert {2} in words_of
+    assert kinds_of_ends(model) == {"completed", "failed", "interrupted"}
 
 
 @pytest.mark.parametrize("window_bytes", [1, 40])

@@ -118,6 +118,7 @@ class Snapshot(Message, frozen=True, array_like=True):
         sent_any: whether any delta was accepted.
         taken_any: whether any of its deltas or usage was taken.
         visible_taken: whether text that is not only white space was taken.
+        words_taken: whether any word was taken: of text, reasoning, a refusal or arguments.
         tools_in_flight: the names of the tool calls seen, complete or not.
         life: whether anything at all came from the provider.
     """
@@ -126,6 +127,7 @@ class Snapshot(Message, frozen=True, array_like=True):
     sent_any: bool = False
     taken_any: bool = False
     visible_taken: bool = False
+    words_taken: bool = False
     tools_in_flight: tuple[str, ...] = ()
     life: bool = False
 

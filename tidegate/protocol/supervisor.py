@@ -31,6 +31,7 @@ class TurnPlan(Message, frozen=True, array_like=True):
         factory: of a custom stream, which has a worker to itself; else empty.
         inline: whether the stream is read in its caller's thread instead.
         capture: how the names of the files begin that note the attempts; empty for none.
+        irrevocable: whether a reader cannot be told that what it has taken is void.
     """
 
     label: str
@@ -45,6 +46,7 @@ class TurnPlan(Message, frozen=True, array_like=True):
     factory: str = ""
     inline: bool = False
     capture: str = ""
+    irrevocable: bool = False
 
 
 class Start(Message, frozen=True, array_like=True):

@@ -2,18 +2,50 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import anthropic
 import openai
 import pytest
 
-from tests.daemon.e2e.conftest import endpoint
+from tests.daemon.e2e.conftest import IMPATIENT, endpoint
 from tests.daemon.hosting import PROMPT, Frames
 from tidegate.lab import Answer, End, Lab, chat, messages, responses
 from tidegate.lab.script import Gate
 from tidegate.testing.eventually import eventually
 
 
+class Broken(NamedTuple):
+    """What begins well, and what takes its place."""
+
+    begin: list
+    answer: Answer
+
+
+WHOLE = {
+    "chat": (
+        Broken([chat.role(), chat.text("first")], chat.answer("second")),
+        "/v1/chat/completions",
+        PROMPT,
+    ),
+    "messages": (
+        Broken(
+            [messages.start(), messages.text_start(), messages.text("first")],
+            messages.answer("second"),
+        ),
+        "/v1/messages",
+        {**PROMPT, "max_tokens": 99},
+    ),
+    "responses": (
+        Broken(
+            [responses.created(), responses.added(responses.message()), responses.text("first")],
+            responses.answer("second"),
+        ),
+        "/v1/responses",
+        {"model": "test-model", "input": "Hello"},
+    ),
+}
+FAILED = 'tidegate_turn_failures_total{endpoint="main",kind="truncated",wire="chat"} 1.0'
 CALL = {"index": 0, "id": "call_1", "name": "look", "arguments": '{"at": "me"}'}
 
 
@@ -154,27 +186,62 @@ def test_cut_stream_ends_with_an_error_and_no_end_mark(house, client):
     assert last["error"]["tidegate"]["kind"] == "truncated"
 
 
-def test_attempt_that_was_read_is_followed_by_no_other(serve):
+@pytest.mark.parametrize("rule", ["stop", "restart"])
+def test_attempt_that_was_read_is_followed_by_no_other(serve, rule):
+    """Not even for the sake of a lost call, and its turn ends by what has ended it."""
     call = chat.tool(0, id="call_1", name="look", arguments='{"a')
-    cut = Answer([chat.text("first"), call, Gate("cut"), End.CUT])
-    with Lab([cut, Answer([chat.text("second"), End.HOLD])]) as lab:
-        daemon = serve(endpoint(lab))
+    more = [call, chat.tool(0, arguments='t"'), Gate("cut"), End.CUT]
+    with Lab([Answer([chat.text("first"), *more]), chat.answer("second")]) as lab:
+        policy = f'{IMPATIENT}\nafter_visible_text = "{rule}"\n'
+        daemon = serve(endpoint(lab), policy=policy)
         with daemon.client() as client:
             with client.stream(
                 "POST", "/v1/chat/completions", json={**PROMPT, "stream": True}
             ) as response:
                 frames = Frames(response)
                 frames.until(b'"content":"first"')
+                frames.until(b"look")
                 lab.open("cut")
-                body = b"\n".join(frames.to_end())
+                got = frames.to_end()
+            listed = client.get("/v1/turns").json()["turns"]
+            eventually(lambda: FAILED in client.get("/metrics").text.splitlines())
 
-            def states():
-                return [each["state"] for each in client.get("/v1/turns").json()["turns"]]
+    *_, notice, last = got
+    assert b"Stream stalled mid tool-call; lost: look." in notice
+    assert json.loads(last.removeprefix(b"data: "))["error"]["tidegate"]["kind"] == "truncated"
+    assert b"second" not in b"".join(got)
+    assert len(lab.requests) == 1
+    assert [each["state"] for each in listed] == ["failed"]
 
-            eventually(lambda: states() == ["interrupted"])
 
-    assert b"second" not in body
-    assert b"[DONE]" not in body
+def test_attempt_of_which_nothing_was_read_is_replaced_in_silence(serve):
+    begun = [chat.role(), chat.tool(0, id="call_1", name="look", arguments=""), End.CUT]
+    with Lab([Answer(begun), chat.answer("second")]) as lab:
+        daemon = serve(endpoint(lab))
+        with daemon.client() as client:
+            body = client.post("/v1/chat/completions", json={**PROMPT, "stream": True}).text
+
+    assert '"content":"second"' in body
+    assert body.endswith("data: [DONE]\n\n")
+    assert "look" not in body
+    assert len(lab.requests) == 2
+
+
+@pytest.mark.parametrize("wire", ["chat", "messages", "responses"])
+def test_attempt_that_a_whole_answer_would_have_held_is_replaced_in_silence(serve, wire):
+    """Whoever waits for the whole answer was shown nothing of it."""
+    script, path, body = WHOLE[wire]
+    with Lab([Answer([*script.begin, End.CUT]), script.answer]) as lab:
+        daemon = serve(endpoint(lab, wire))
+        with daemon.client() as client:
+            response = client.post(path, json=body)
+            listed = client.get("/v1/turns").json()["turns"]
+
+    assert response.status_code == 200
+    assert "second" in response.text
+    assert "first" not in response.text
+    assert len(lab.requests) == 2
+    assert [(each["state"], each["attempt"]) for each in listed] == [("completed", 2)]
 
 
 def test_status_is_held_back_until_the_provider_has_answered(serve):

@@ -1,4 +1,4 @@
-"""The event that a delta is for the turn's readers.
+"""The event that a delta is for the turn's readers, and what it holds for them.
 
 Path: ``sink/outbox.py`` -> this
 """
@@ -38,3 +38,10 @@ def event_from(
     if isinstance(delta, Reasoning):
         return ReasoningDelta(turn_id, attempt, offset, at_s, delta.text, delta.choice)
     return RefusalDelta(turn_id, attempt, offset, at_s, delta.text, delta.choice)
+
+
+def has_words(event: AnyEvent) -> bool:
+    """Say whether an event has a word of an answer: of text, reasoning, a refusal or arguments."""
+    if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta):
+        return bool(event.text)
+    return isinstance(event, ToolCallDelta) and bool(event.arguments)

@@ -239,7 +239,7 @@ class Outbox:
 
     def supersede(self, attempt: int, at_s: float) -> None:
         """Void ``attempt``, and say so if anything of it was taken."""
-        taken = self._taken_of(attempt)
+        taken = self.taken_of(attempt)
         if taken:
             retracts = sum(len(e.text) for e in taken if isinstance(e, TextDelta) and e.choice == 0)
             self.publish(
@@ -247,10 +247,6 @@ class Outbox:
                     turn_id, attempt, offset, at_s, retracts=retracts
                 )
             )
-
-    def any_taken(self, attempt: int) -> bool:
-        """Say whether any delta or usage of ``attempt`` was taken."""
-        return bool(self._taken_of(attempt))
 
     def visible(self, attempt: int, *, pending: bool = False) -> bool:
         """Say whether text of ``attempt`` that is not only white space was taken.
@@ -268,7 +264,8 @@ class Outbox:
             for event in events
         )
 
-    def _taken_of(self, attempt: int) -> list[AnyEvent]:
+    def taken_of(self, attempt: int) -> list[AnyEvent]:
+        """Return the deltas and usages of ``attempt`` that were taken."""
         return [
             event
             for event in self.events[: self.taken]

@@ -28,6 +28,7 @@ from tidegate.actors.sink.effects import (
     Write,
     WriterMessage,
 )
+from tidegate.actors.sink.events import has_words
 from tidegate.actors.sink.machine import decide
 from tidegate.actors.sink.outbox import Outbox
 from tidegate.actors.sink.state import TurnState, evolve
@@ -175,11 +176,13 @@ class TurnWriter:
         record = self.records[-1]
         self._end(record, "failed", at_s, effect.failure)
         self.outbox.freeze()
+        taken = self.outbox.taken_of(record.number)
         snapshot = Snapshot(
             text_chars=record.assembly.text_chars,
             sent_any=self.state.next_seq > 0,
-            taken_any=self.outbox.any_taken(record.number),
+            taken_any=bool(taken),
             visible_taken=self.outbox.visible(record.number),
+            words_taken=any(map(has_words, taken)),
             tools_in_flight=record.assembly.tool_names,
             life=self.state.life_s is not None,
         )

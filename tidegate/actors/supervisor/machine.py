@@ -152,6 +152,7 @@ def _decide_fenced(state: TurnState, message: Fenced, context: Context) -> TurnD
         asked=state.asked,
         refused=message.refused,
         learned=message.learned,
+        irrevocable=state.plan.irrevocable,
         chance=context.chance,
     )
     if state.overdue or isinstance(decision, retry.GiveUp):

@@ -4,10 +4,11 @@ The rows, of which the first that fits holds:
 
 1. An option was refused that the attempt had used, and nothing was taken: a free attempt without.
 2. The failure is not transient: give up.
-3. Visible text was taken, no tool call is in flight, and the policy says ``stop``: give up.
-4. The retries are used up: give up.
-5. The provider asks for a longer wait than the policy grants: give up.
-6. Otherwise: the next attempt, after the back-off or the wait that was asked for.
+3. Words were taken, and whoever has them cannot be told that they are void: give up.
+4. Visible text was taken, no tool call is in flight, and the policy says ``stop``: give up.
+5. The retries are used up: give up.
+6. The provider asks for a longer wait than the policy grants: give up.
+7. Otherwise: the next attempt, after the back-off or the wait that was asked for.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ def after_failure(  # noqa: PLR0913 - the facts of one failure, each by its name
     asked: Asked,
     refused: str = "",
     learned: str = "",
+    irrevocable: bool = False,
     chance: float = 0.0,
 ) -> Decision:
     """Decide what follows the end of an attempt without evidence.
@@ -121,10 +123,13 @@ def after_failure(  # noqa: PLR0913 - the facts of one failure, each by its name
         asked: what this attempt had asked for.
         refused: what the provider would not have, as in ``Ended``.
         learned: what its answer showed, as in ``Ended``.
+        irrevocable: whether a reader cannot be told that what it has taken is void.
         chance: a random number from 0 to 1, for the jitter.
     """
     if not snapshot.taken_any and (free := _without(refused, asked)) is not None:
         return free
+    if irrevocable and snapshot.words_taken and is_transient(failure):
+        return GiveUp("words were taken that cannot be taken back")
     if (why := _against(failure, snapshot, policy, used)) is not None:
         return GiveUp(why)
     notices: tuple[tuple[NoticeKind, str], ...] = ()

@@ -76,6 +76,7 @@ def compatible_ask(
         model=model,
         request=Request(_asked(endpoint, headers), payload),
         on_disconnect=_on_disconnect(config, name, headers),
+        irrevocable=bool(streamed),
     )
 
 

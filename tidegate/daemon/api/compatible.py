@@ -172,7 +172,9 @@ class Compatible:
         def read(hosted: HostedTurn) -> None:
             renderer.hosted = hosted
             response.begin()
-            response.read(Subscription(hosted, 0, response.wake, service.calls))
+            response.read(
+                Subscription(hosted, 0, response.wake, service.calls, end_only=not streamed)
+            )
 
         await service.registry.admit(ask, turn_id, client=True, prepare=read)
         scope["state"]["turn"] = turn_id

@@ -20,6 +20,7 @@ from tidegate.feed import Feed
 from tidegate.protocol.answers import Answer
 from tidegate.protocol.events import Terminal
 from tidegate.protocol.requests import Request
+from tidegate.runtime import Runtime
 from tidegate.turn import Turn
 
 
@@ -35,6 +36,7 @@ class Ask(NamedTuple):
         on_disconnect: what becomes of it when its client leaves; None if it has none that could.
         key: for asking again without doing it again; empty for none.
         digest: of what is asked, to tell whether it is the same.
+        irrevocable: whether its client cannot be told that what it was sent is void.
     """
 
     owner: str
@@ -45,6 +47,7 @@ class Ask(NamedTuple):
     on_disconnect: OnDisconnect | None
     key: str = ""
     digest: str = ""
+    irrevocable: bool = False
 
 
 class HostedTurn:
@@ -74,6 +77,19 @@ class HostedTurn:
     def id(self) -> str:
         """The turn's name."""
         return self.record.id
+
+    def begin(self, runtime: Runtime) -> Turn:
+        """Have it taken on.
+
+        Raises:
+            TidegateError: the request makes no sense, or nothing is taken on any more.
+        """
+        return runtime._begin(  # noqa: SLF001 - a host's business
+            self.ask.request,
+            turn_id=self.id,
+            prepare=self.prepare,
+            irrevocable=self.ask.irrevocable,
+        )
 
     def prepare(self, turn: Turn) -> None:
         """Take the runtime's turn before anything can happen to it."""
@@ -139,25 +155,35 @@ class Subscription:
         offset: of the first event that it gets.
         wake: called in the loop when there may be something to take.
         calls: the way into the event loop.
+        end_only: whether it takes nothing but the terminal event, so that what comes before was
+            shown to nobody.
     """
 
     def __init__(
-        self, hosted: HostedTurn, offset: int, wake: Callable[[], None], calls: LoopCalls
+        self,
+        hosted: HostedTurn,
+        offset: int,
+        wake: Callable[[], None],
+        calls: LoopCalls,
+        *,
+        end_only: bool = False,
     ) -> None:
         self._hosted = hosted
         self._offset = offset
         self._feed: Feed | None = None
         self._calls = calls
         self._ended = False
+        self._end_only = end_only
         self.wake = wake
         hosted.subscriptions.add(self)
         if hosted.turn is not None:
-            self._feed = hosted.turn._feed(offset)  # noqa: SLF001
+            self.start(hosted.turn)
 
     def start(self, turn: Turn) -> None:
-        """Read what the runtime takes on; there is nothing to take yet."""
-        self._feed = turn._feed(self._offset)  # noqa: SLF001
-        self.watch()
+        """Read what the runtime takes on."""
+        if not self._end_only:
+            self._feed = turn._feed(self._offset)  # noqa: SLF001
+            self.watch()
 
     def take(self) -> list[Item]:
         """Take all that is there; if there is nothing, ``wake`` comes when there is."""

@@ -259,9 +259,7 @@ class Registry:
 
     def _start(self, hosted: HostedTurn) -> None:
         try:
-            turn = self.runtime._begin(  # noqa: SLF001 - a host's business
-                hosted.ask.request, turn_id=hosted.id, prepare=hosted.prepare
-            )
+            turn = hosted.begin(self.runtime)
         except TidegateError as error:
             self.tell(StartFailed(hosted.id, str(error)))
             return

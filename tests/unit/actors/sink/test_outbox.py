@@ -243,8 +243,8 @@ def test_taken_usage_counts_as_something_taken(outbox):
     count(outbox)
     take(outbox, reader, 1)
 
-    assert outbox.any_taken(1)
-    assert not outbox.any_taken(2)
+    assert outbox.taken_of(1)
+    assert not outbox.taken_of(2)
 
 
 @pytest.mark.parametrize(

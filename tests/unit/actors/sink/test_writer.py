@@ -113,6 +113,7 @@ def test_fence_reports_what_was_accepted_and_what_was_taken():
                 sent_any=True,
                 taken_any=True,
                 visible_taken=True,
+                words_taken=True,
                 tools_in_flight=("f",),
                 life=True,
             ),

@@ -17,13 +17,17 @@ REFUSED = Failure(kind=FailureKind.BAD_REQUEST, status=422)
 NOTHING = Snapshot()
 UNTAKEN = Snapshot(text_chars=5, sent_any=True, life=True)
 WHITE = Snapshot(text_chars=1, sent_any=True, taken_any=True, life=True)
-TEXT = Snapshot(text_chars=5, sent_any=True, taken_any=True, visible_taken=True, life=True)
+TEXT = Snapshot(
+    text_chars=5, sent_any=True, taken_any=True, visible_taken=True, words_taken=True, life=True
+)
+WORDS = Snapshot(sent_any=True, taken_any=True, words_taken=True, life=True)
 TOOL = Snapshot(sent_any=True, tools_in_flight=("write_file",), life=True)
 TEXT_AND_TOOL = Snapshot(
     text_chars=5,
     sent_any=True,
     taken_any=True,
     visible_taken=True,
+    words_taken=True,
     tools_in_flight=("",),
     life=True,
 )
@@ -255,3 +259,22 @@ def test_care_outlasts_what_is_left_out():
 
     assert decide(TRUNCATED, asked=careful, refused="streaming").asked == plain
     assert Memory(stream=False).limit(careful) == plain
+
+
+@pytest.mark.parametrize("rule", ["stop", "restart"])
+@pytest.mark.parametrize(
+    ("snapshot", "goes_on"),
+    [(NOTHING, True), (UNTAKEN, True), (TOOL, True), (WORDS, False), (TEXT_AND_TOOL, False)],
+)
+def test_words_that_cannot_be_taken_back_end_the_turn(snapshot, goes_on, rule):
+    policy = resolved(after_visible_text=rule)
+    decision = decide(TRUNCATED, snapshot, policy=policy, irrevocable=True)
+
+    assert isinstance(decision, Retry) == goes_on
+    assert goes_on or "taken back" in decision.why
+
+
+def test_refused_option_is_left_out_for_those_who_were_shown_nothing():
+    decision = decide(REFUSED, NOTHING, refused="stream_options", irrevocable=True)
+
+    assert decision.free
