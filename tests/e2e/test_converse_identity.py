@@ -51,9 +51,9 @@ def ask(runtime, lab, payload=None, *, region="eu-west-1", stream=True, **option
     return runtime.run(tg.Request(endpoint, payload or prompt(), stream=stream))
 
 
-def signer(lab):
-    """Return key id, region and service of the last request's signature."""
-    credential = lab.requests[-1].headers["authorization"].partition("Credential=")[2]
+def signer(lab, at=-1):
+    """Return key id, region and service of a request's signature, by default of the last."""
+    credential = lab.requests[at].headers["authorization"].partition("Credential=")[2]
     key, _, region, service, _ = credential.partition(",")[0].split("/")
     return key, region, service
 
@@ -164,6 +164,11 @@ aws_access_key_id = AKIDTEAM
 aws_secret_access_key = team-secret
 region = sa-east-1
 """
+KEYS = """
+[team]
+aws_access_key_id = AKIDLATER
+aws_secret_access_key = later-secret
+"""
 ROLE = "arn:aws:iam::123456789012:role/reader"
 
 
@@ -188,6 +193,42 @@ class TestProfilesAndRoles:
 
         assert signer(lab) == ("AKIDTEAM", "sa-east-1", "bedrock")
         assert len(set(signature_of(lab.requests[0], "team-secret"))) == 1
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_keys_in_files_are_read_anew_once_they_have_changed(
+        self, lab, environment, monkeypatch, named
+    ):
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+        if not named:
+            for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+                monkeypatch.delenv(variable)
+        monkeypatch.setenv("HOME", str(environment))
+        folder = environment if named else environment / ".aws"
+        folder.mkdir(exist_ok=True)
+        config, credentials = folder / "config", folder / "credentials"
+        with tg.Runtime(workers=1) as runtime:  # which has that home
+            config.write_text(PROFILES)
+            for _ in range(2):
+                ask(runtime, lab, region=None, profile="team")
+            credentials.write_text(KEYS)
+            ask(runtime, lab, region=None, profile="team")
+            credentials.write_text(KEYS.replace("AKIDLATER", "AKIDLATEST"))
+            ask(runtime, lab, region=None, profile="team")
+            config.write_text(PROFILES.replace("sa-east-1", "eu-north-1"))
+            ask(runtime, lab, region=None, profile="team")
+            credentials.unlink()
+            config.unlink()
+            with pytest.raises(tg.AuthRejected, match="could not be found"):
+                ask(runtime, lab, region=None, profile="team")
+
+        signers = [signer(lab, at) for at in range(len(lab.requests))]
+        assert [key for key, _, _ in signers] == [
+            *["AKIDTEAM"] * 2,
+            "AKIDLATER",
+            *["AKIDLATEST"] * 2,
+        ]
+        assert [region for _, region, _ in signers] == [*["sa-east-1"] * 4, "eu-north-1"]
+        assert lab.connections_count == 4  # a client of its own, unless nothing has changed
 
     def test_profile_that_is_not_there_is_told(self, runtime, lab):
         with pytest.raises(tg.AuthRejected, match=r"profile \(nobody\) could not be found"):
@@ -262,3 +303,31 @@ def test_redirect_to_another_host_is_refused(runtime):
 
     assert raised.value.failure.reason == "redirect"
     assert other.base in str(raised.value)
+
+
+@pytest.mark.parametrize(("status", "place"), [(302, None), (304, None), (307, "")])
+def test_redirect_to_nowhere_is_a_failure_that_names_the_status(runtime, status, place):
+    headers = {"content-length": "0"} | ({} if place is None else {"location": place})
+    with Lab([Answer((), status=status, headers=headers)]) as lab:
+        with pytest.raises(tg.BadRequest, match=f"HTTP {status} is no answer") as raised:
+            ask(runtime, lab)
+        assert len(lab.requests) == 1
+
+    failure = raised.value.failure
+    assert (failure.reason, failure.status, failure.retryable) == ("redirect", status, False)
+
+
+def test_cookies_are_ones_own_or_none(runtime):
+    given = {"set-cookie": "session=of-another; Path=/"}
+    away = Answer((), status=307, headers={"location": "/there", "content-length": "0", **given})
+    answer = Answer(PLAIN.steps, headers={**PLAIN.headers, **given})
+    with Lab([answer, answer, away, answer]) as lab:
+        for headers in ({}, {"x-user": "b"}, {"cookie": "own=1"}):
+            ask(runtime, lab, headers=headers)
+
+        assert [each.headers.get("cookie") for each in lab.requests] == [
+            None,
+            None,
+            "own=1",
+            "own=1",
+        ]

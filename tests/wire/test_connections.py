@@ -1,5 +1,7 @@
 """Connections that are refused, lost or used again, and the clients that own them."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.wire.test_transport import at
@@ -7,6 +9,21 @@ from tidegate.lab import Answer, Lab, chat, gate
 from tidegate.protocol.attempts import Ended, Target
 from tidegate.protocol.failures import FailureKind
 from tidegate.testing.eventually import eventually
+
+
+NOBODYS = """
+-----BEGIN CERTIFICATE-----
+MIIBeDCCAR+gAwIBAgIUFIH+Awpsi5mMSc0vOvBCp18rfccwCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTIwMTAwMTM1M1oYDzIxMjYxMTA3MDAx
+MzUzWjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AAQmXMYxHRNrpgUlvL3As2PNn+jcwJXmCJ+9nW3Q1KQI02HSUWw+dovVVv39/+sZ
+JKZiVetwZmfESWapPTS5rSf3o1MwUTAdBgNVHQ4EFgQU65JXHbGmGF9JSMgGmzHS
+lmTSHXQwHwYDVR0jBBgwFoAU65JXHbGmGF9JSMgGmzHSlmTSHXQwDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAeYyyvw4y83qouDvqyRKfjP9qjOk4h
+NBGphNtzEeeRdwIgRi4r3ILmpfyD1rKVpdtoO0ONWABxomW4WieElZf6U34=
+-----END CERTIFICATE-----
+"""
+"""An authority that has signed for no lab."""
 
 
 class TestConnection:
@@ -58,6 +75,30 @@ class TestConnection:
             failure = worker.failure(target_of(lab, verify="/nowhere/ca.pem"))
 
         assert (failure.kind, failure.reason) == (FailureKind.BAD_REQUEST, "verify")
+
+    @pytest.mark.parametrize("named", ["verify", "SSL_CERT_FILE"])
+    def test_certificate_file_is_read_anew_once_it_has_changed(
+        self, worker, target_of, tmp_path, monkeypatch, named
+    ):
+        file = tmp_path / "ca.pem"
+        with Lab(tls=True) as lab:
+            lab.add(*[chat.answer("a") for _ in range(3)])
+            target = target_of(lab, verify=str(file) if named == "verify" else True)
+            monkeypatch.setenv("SSL_CERT_FILE", str(file))
+            file.write_text(NOBODYS)
+            assert worker.failure(target).reason == "tls"
+
+            file.write_text(Path(lab.ca_file).read_text())
+            for _ in range(2):
+                assert worker.outcome(target)[0] == "a"
+                eventually(lambda: not worker.providers._attempts)
+            assert lab.connections_count == 1  # a client is made anew once alone
+
+            # Nobody trusts it any more, and the connection that is kept does not stay behind.
+            file.write_text(NOBODYS)
+            assert worker.failure(target).reason == "tls"
+            eventually(lambda: lab.open_connections_count == 0)
+        assert len(worker.providers._clients._senders) == 1
 
     @pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/v1", "nonsense"])
     def test_address_that_is_none(self, worker, url):

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
+from tests.wire.conftest import Worker
 from tidegate.actors.provider.network import REDIRECTS_MAX, _is_same_host
 from tidegate.lab import Answer, Lab, chat, messages, responses
 from tidegate.protocol.attempts import Target
@@ -85,35 +86,33 @@ def test_redirect_of_a_later_request_is_refused_as_well(worker, lab):
 
 
 @pytest.mark.parametrize(
-    ("status", "headers"),
+    ("status", "place"),
     [
-        (300, {}),
-        (302, {}),
-        (304, {}),
-        (307, {}),
-        (307, {"location": ""}),
-        (308, {"location": "http://there:there/"}),
-        (399, {"location": "/elsewhere"}),
+        (300, None),
+        (302, None),
+        (304, None),
+        (307, None),
+        (307, ""),
+        (308, "http://there:there/"),
+        (399, "/elsewhere"),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("kept", [False, True], ids=["first", "later"])
-def test_redirect_to_nowhere_is_a_failure_that_names_the_status(
-    worker, lab, wire, kept, status, headers
-):
-    lab.add(*[wire.form.answer("a")] * kept)
-    lab.add(Answer((), status=status, headers={"content-length": "0", **headers}))
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_redirect_to_nowhere_is_a_failure_that_names_the_status(lab, wire, earlier, status, place):
+    headers = {"content-length": "0"} | ({} if place is None else {"location": place})
+    lab.add(*[wire.form.answer("a")] * earlier, Answer((), status=status, headers=headers))
     target = wire.target(lab.base)
-    if kept:
-        worker.outcome(target)
+    with Worker() as worker:
+        for _ in range(earlier):
+            worker.outcome(target)
 
-    failure = worker.failure(target)
+        failure = worker.failure(target)
 
     assert (failure.kind, failure.reason) == (FailureKind.BAD_REQUEST, "redirect")
     assert (failure.status, failure.retryable) == (status, False)
     assert failure.detail.startswith(f"HTTP {status} is no answer")
     assert failure.detail.endswith(f"(POST {lab.base}{wire.path})")
-    assert len(lab.requests) == 1 + kept  # and no second one
+    assert len(lab.requests) == earlier + 1
 
 
 def test_server_that_sends_around_in_a_ring_gets_the_prompt_a_few_times_alone(worker, lab):
