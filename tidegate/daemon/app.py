@@ -5,7 +5,9 @@ Path: ``serve.py`` -> this -> ``access/middleware.py``, ``api/``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,6 +16,7 @@ from starlette.routing import Match, Route
 
 from tidegate.daemon.access.body import Receive
 from tidegate.daemon.access.middleware import Scope, Send
+from tidegate.daemon.access.routes import Api as Shape
 from tidegate.daemon.access.routes import api_of
 from tidegate.daemon.api.asking import Api
 from tidegate.daemon.api.compatible import Compatible
@@ -29,11 +32,13 @@ from tidegate.daemon.refusing import refused
 from tidegate.daemon.service import Service
 
 
+V1 = "/v1"
 COMPATIBLE: dict[str, Api] = {
     "/v1/chat/completions": "chat",
     "/v1/responses": "responses",
     "/v1/messages": "messages",
 }
+_SLASHES = re.compile("/{2,}")
 
 
 class App:
@@ -85,17 +90,47 @@ def routes_of(service: Service) -> list[Route]:
 
 
 async def _unknown_path(request: Request, _error: Exception) -> Response:
-    words = (
-        f"there is nothing at {request.url.path!r:.200}: ask for a turn by POST to one of "
-        f"{', '.join(COMPATIBLE)}; all other paths are in /openapi.json"
-    )
-    return _problem(request, 404, "path_unknown", words)
+    path = request.url.path
+    meant = _meant(path, request.app.routes)
+    if meant is None:
+        advice = (
+            f"ask for a turn by POST to one of {', '.join(COMPATIBLE)}; all other paths are in "
+            "/openapi.json"
+        )
+    else:
+        base = f"{request.base_url.scheme}://{request.base_url.netloc}{meant.base}"
+        advice = f"{meant.path!r:.200} is meant, so give {base!r:.200} as the base URL"
+    api = api_of(meant.path if meant else path, request.scope["headers"])
+    return _problem(api, 404, "path_unknown", f"there is nothing at {path!r:.200}: {advice}")
+
+
+class _Meant(NamedTuple):
+    """A path that there is, and the path of the base URL with which a client would ask there."""
+
+    path: str
+    base: str
+
+
+def _meant(path: str, routes: list[Route]) -> _Meant | None:
+    """Return what a client asks for whose base URL has a ``/v1`` or a slash too many or too few."""
+    single = _SLASHES.sub("/", path)
+    for each in (
+        _Meant(single.removeprefix(V1), ""),
+        _Meant(f"{V1}{single}", V1),
+        _Meant(single, path.partition("//")[0]),
+    ):
+        known = any(route.path_regex.match(each.path) for route in routes)
+        if each.path != path and each.path.startswith(f"{V1}/") and known:
+            return each
+    return None
 
 
 async def _wrong_method(request: Request, _error: Exception) -> Response:
     allowed = ", ".join(sorted(_methods_at(request)))
-    words = f"{request.method} is not possible at {request.url.path!r:.200}: ask by {allowed}"
-    return _problem(request, 405, "method_not_allowed", words, {"allow": allowed})
+    path = request.url.path
+    words = f"{request.method} is not possible at {path!r:.200}: ask by {allowed}"
+    api = api_of(path, request.scope["headers"])
+    return _problem(api, 405, "method_not_allowed", words, {"allow": allowed})
 
 
 def _methods_at(request: Request) -> set[str]:
@@ -105,14 +140,9 @@ def _methods_at(request: Request) -> set[str]:
     return {method for each in here for method in each.methods or ()}
 
 
-async def _bug(request: Request, _error: Exception) -> Response:
-    return _problem(request, 500, "internal", "the daemon failed at this: its log says where")
-
-
 def _problem(
-    request: Request, status: int, kind: str, message: str, headers: dict[str, str] | None = None
+    api: Shape, status: int, kind: str, message: str, headers: dict[str, str] | None = None
 ) -> Response:
-    api = api_of(request.url.path, request.scope["headers"])
     reply = refused(api, status, kind, message, headers or {})
     return json_response(reply.body, reply.status, reply.headers)
 
