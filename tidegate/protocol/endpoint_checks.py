@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from tidegate.errors import ConfigurationError
 from tidegate.protocol import addresses
 from tidegate.protocol.policy import Policy
+from tidegate.protocol.secrets import Secret
 from tidegate.protocol.wires import WIRES, Wire
 
 
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 _REGION_EXAMPLES = {"converse": "eu-west-1", "messages": "us-east5"}
 _REGION = re.compile(r"[a-z0-9-]+")
 _EVERYWHERE = ("wire", "policy")
+_TRANSPORTS = (
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+)
+"""Headers that say how a request is sent, which whoever sends it alone can know."""
 
 _fields = functools.cache(msgspec.structs.fields)  # asking anew takes longer than all the checks
 
@@ -50,6 +63,9 @@ def check_values(endpoint: Endpoint, *, texts: Iterable[str]) -> None:
         addresses.check_text(name, getattr(endpoint, name))
     for name in ("headers", "query"):
         addresses.check_pairs(name, getattr(endpoint, name))
+    _check_headers(endpoint.headers)
+    for name in ("organization", "project"):
+        check_header_text(name, getattr(endpoint, name) or "")
     if not isinstance(endpoint.verify, bool | str) or endpoint.verify == "":
         raise ConfigurationError(
             f"verify={endpoint.verify!r}: give True, False or the path of a CA file"
@@ -93,6 +109,39 @@ def check_wire(endpoint: Endpoint) -> None:
             raise ConfigurationError(
                 f"factory={endpoint.factory!r}: a worker has a __main__ of its own, so put the "
                 "factory into a module that can be imported"
+            )
+
+
+def check_header_text(name: str, text: str) -> None:
+    """Check a text that is no secret and will stand in a header.
+
+    Args:
+        name: of the option or the variable that gave it.
+        text: what was given.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    if not text.isascii() or not text.isprintable():
+        raise ConfigurationError(f"{name}={text!r}: it is sent in a header, so give ASCII alone")
+
+
+def _check_headers(headers: Mapping[str, str | Secret]) -> None:
+    seen: dict[str, str] = {}
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in _TRANSPORTS:
+            raise ConfigurationError(
+                f"headers: {name!r} is set by whoever sends the request: leave it out"
+            )
+        if lower in seen:
+            raise ConfigurationError(
+                f"headers: {seen[lower]!r} and {name!r} are one header: give it once"
+            )
+        seen[lower] = name
+        if isinstance(value, str) and not value.isascii():
+            raise ConfigurationError(
+                f"headers[{name!r}]: a header is ASCII, and its value has another character"
             )
 
 

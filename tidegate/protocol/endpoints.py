@@ -40,7 +40,9 @@ class Endpoint(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         wire: the provider's protocol.
         base_url: the address without the wire's own path; None for the SDK's default.
         headers: sent with every request, beside the SDK's own. A value is text, ``env:NAME`` for a
-            variable that is read at each start, or a ``Secret``.
+            variable that is read at each start, or a ``Secret``. Text that comes from users may
+            be such a reference too: check it, or give ``Secret(lambda: text)``, which is sent as
+            it is.
         query: added to the address of every request.
         organization: None for the SDK's default, like ``project``.
         api_version: as Azure wants it, in the query.

@@ -10,8 +10,12 @@ from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigurationError
 from tidegate.protocol.attempts import Target
+from tidegate.protocol.endpoint_checks import check_header_text
 from tidegate.protocol.endpoints import Endpoint
 from tidegate.protocol.secrets import MissingKey, Secret, names_variable
+
+
+_ORGANIZATION = "OPENAI_ORG_ID"
 
 
 def target_of(
@@ -26,7 +30,7 @@ def target_of(
 
     Raises:
         MissingKey: there is no key, and the address cannot do without.
-        ConfigurationError: an address in ``environ`` is none.
+        ConfigurationError: an address in ``environ`` is none, or a text could not be sent.
     """
     if endpoint.local_model is not None:
         if base_url is None:
@@ -37,7 +41,7 @@ def target_of(
     address = (base_url or endpoint.located(environ).base_url or "").rstrip("/")
     facts = endpoint.facts
     openai = endpoint.wire in ("chat", "responses")
-    project = endpoint.project or environ.get(facts.project_variable, "")
+    project = endpoint.project or _text_in(environ, facts.project_variable)
     if endpoint.region is not None and facts.project_variable and not project:
         raise ConfigurationError(
             f"region={endpoint.region!r} without a project: give project to the endpoint, or set "
@@ -56,13 +60,20 @@ def target_of(
             (name, header_value(name, value, environ)) for name, value in endpoint.headers.items()
         ),
         query=tuple(endpoint.query.items()),
-        organization=endpoint.organization or (environ.get("OPENAI_ORG_ID", "") if openai else ""),
+        organization=endpoint.organization or (_text_in(environ, _ORGANIZATION) if openai else ""),
         project=project,
         api_version=endpoint.api_version or "",
         proxy=endpoint.proxy or "",
         verify=endpoint.verify,
         options=_options_of(endpoint, environ),
     )
+
+
+def _text_in(environ: Mapping[str, str], variable: str) -> str:
+    """Return what a variable has for a header, where it stands for an option."""
+    text = environ.get(variable, "")
+    check_header_text(variable, text)
+    return text
 
 
 def header_value(name: str, given: str | Secret, environ: Mapping[str, str]) -> str:
