@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.actors.causes import places_of
 from tidegate.actors.sink.watch import Piece, Response
 from tidegate.errors import ConfigurationError
 from tidegate.protocol.answers import AttemptReport, Usage
@@ -174,10 +175,11 @@ class _Follower:
     def _try(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except BaseException:  # noqa: BLE001 - whatever a user's code raises, it is nobody's end
+        except BaseException as error:  # noqa: BLE001 - a user's code: it is nobody's end
             self.errors += 1
             if self.errors == 1:
-                _log.exception("%s failed; further errors are counted only", self._thread.name)
+                names = (self._thread.name, places_of(error))  # its words may be an answer's
+                _log.error("%s failed; further errors are counted only:\n%s", *names)
 
     def _pass_on(self, turn_id: str, attempt: int, pieces: Sequence[Piece]) -> None:
         for piece in pieces:

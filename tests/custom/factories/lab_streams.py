@@ -30,6 +30,9 @@ released = threading.Event()
 """What ``held`` waits for, where it is read in the tests' own process."""
 
 
+GRUMBLE = "close went wrong"
+
+
 class BrokenOut(BaseException):
     """No ``Exception``, as those with which some frameworks end their tasks."""
 
@@ -209,6 +212,9 @@ class Streams:
     def bad_close(self, _payload):
         return BadClose()
 
+    def bad_async_close(self, _payload):
+        return BadAsyncClose()
+
 
 class BadClose:
     def __iter__(self):
@@ -216,7 +222,22 @@ class BadClose:
         yield Finish()
 
     def close(self):
-        raise RuntimeError("close went wrong")
+        raise RuntimeError(GRUMBLE)
+
+
+class BadAsyncClose:
+    async def __aiter__(self):
+        yield "fine"
+        yield Finish()
+
+    async def aclose(self):
+        raise RuntimeError(GRUMBLE)
+
+
+class NeverCloses(Streams):
+    async def close(self):
+        await super().close()
+        raise RuntimeError(GRUMBLE)
 
 
 class NoStream:

@@ -9,11 +9,11 @@ import asyncio
 import logging
 from asyncio import CancelledError, Future, Task
 from functools import partial
-from traceback import format_tb
 from typing import Protocol, assert_never
 
 import msgspec
 
+from tidegate.actors.causes import places_of
 from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.dialects.body import BodyDecoder, Inflater
 from tidegate.actors.provider.dialects.dialect import DIALECTS
@@ -184,10 +184,8 @@ class ProviderActor:
         except Exception as error:  # noqa: BLE001 - the rim: it becomes the attempt's end
             failure = failure_from(error)
             if failure.kind is FailureKind.INTERNAL:
-                # Without the words of the exception, which may be a prompt's or an answer's.
-                places = "".join(format_tb(error.__traceback__))
-                kind = type(error).__name__
-                logger.error("attempt %d failed by %s:\n%s", self._state.token, kind, places)  # noqa: TRY400
+                names = (self._state.turn, self._state.token, places_of(error))
+                logger.error("turn %d, token %d: its attempt failed by\n%s", *names)  # noqa: TRY400
             await self._take(AttemptFailed(failure))
         finally:
             if self._exchange is not None:

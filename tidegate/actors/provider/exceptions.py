@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from tidegate.actors.causes import chain_of
 from tidegate.protocol.attempts import Target
 from tidegate.protocol.failures import DETAIL_CHARS_MAX, Failure, FailureKind
 
@@ -277,18 +278,6 @@ def _without_beginning_of(secret: str, text: str) -> str:
         if text.endswith(secret[:length]):
             return text[:-length] + MASK
     return text
-
-
-def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its causes, as a traceback would show them."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or (
-            None if current.__suppress_context__ else current.__context__
-        )
 
 
 def names_of(chain: Iterable[BaseException]) -> Iterator[str]:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from tidegate.actors.causes import places_of
 from tidegate.protocol.custom import Streams
 from tidegate.protocol.failures import Failure, FailureKind
 
@@ -84,7 +85,7 @@ class Home:
                 self._loop = asyncio.new_event_loop()
             return AsyncReading(stream, self._loop, factory)
         if hasattr(stream, "__iter__") and not isinstance(stream, str | bytes | dict):
-            return SyncReading(stream)
+            return SyncReading(stream, factory)
         raise NoStream(_wrong_stream(factory, stream))
 
     def close(self) -> None:
@@ -99,8 +100,8 @@ class Home:
                     if inspect.isawaitable(closing):
                         self._loop = self._loop or asyncio.new_event_loop()
                         self._loop.run_until_complete(closing)
-                except Exception:
-                    logger.exception("%s: close failed", factory)
+                except Exception as error:  # noqa: BLE001 - there is nobody left but the log
+                    _complain(factory, error)
             self._made.clear()
             if self._loop is not None:
                 self._loop.close()
@@ -110,8 +111,9 @@ class Home:
 class SyncReading:
     """Reads an iterable."""
 
-    def __init__(self, stream: Iterable[object]) -> None:
+    def __init__(self, stream: Iterable[object], factory: str) -> None:
         self._items: Iterator[object] = iter(stream)
+        self._factory = factory
         owner = stream if hasattr(stream, "close") else self._items
         self._close: Callable[[], object] | None = getattr(owner, "close", None)
         # A generator cannot be closed while it runs.
@@ -136,8 +138,8 @@ class SyncReading:
             self._closed = True
             try:
                 self._close()
-            except Exception:  # the answer is decided; this is for whoever wrote the stream
-                logger.exception("a custom stream's close failed")
+            except Exception as error:  # noqa: BLE001 - the answer is decided
+                _complain(f"a stream of {self._factory}", error)
 
 
 class AsyncReading:
@@ -231,8 +233,13 @@ class AsyncReading:
             closing = close()
             if inspect.isawaitable(closing):
                 await closing
-        except Exception:  # the answer is decided; this is for whoever wrote the stream
-            logger.exception("a custom stream's close failed")
+        except Exception as error:  # noqa: BLE001 - the answer is decided
+            _complain(f"a stream of {self._factory}", error)
+
+
+def _complain(what: str, error: Exception) -> None:
+    """Tell whoever wrote it that its ``close`` has raised."""
+    logger.error("the close of %s failed by\n%s", what, places_of(error))
 
 
 def _made_by(factory: str) -> Streams:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tidegate.actors.provider.exceptions import chain_of
+from tidegate.actors.causes import chain_of
 from tidegate.actors.provider.masks import BodyMask, Masks
 from tidegate.protocol.attempts import Order
 from tidegate.protocol.captures import (

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from tidegate.actors.causes import chain_of
 from tidegate.actors.provider.dialects.faults import failure_from_error_body, failure_from_frame
-from tidegate.actors.provider.exceptions import chain_of, failure_from, names_of
+from tidegate.actors.provider.exceptions import failure_from, names_of
 from tidegate.protocol.failures import Failure, FailureKind
 
 

@@ -17,6 +17,7 @@ from typing import assert_never
 
 import msgspec
 
+from tidegate.actors.causes import places_of
 from tidegate.actors.provider.dialects.custom import CustomReader
 from tidegate.actors.provider.exceptions import scrubbed, secrets_of
 from tidegate.actors.provider.facts import (
@@ -62,6 +63,7 @@ class StreamRun:
         self.reading_since_s: float | None = None
         self._orders = [start.order]  # until the stream has it, for it holds the prompt
         self._secrets = secrets_of(start.order.target)
+        self._factory = dict(start.order.target.options)["factory"]
         self._home = home
         self._send = send
         self._pieces = CustomReader()
@@ -138,7 +140,7 @@ class StreamRun:
             if self._reading is None:
                 order = self._orders.pop()
                 payload = msgspec.json.decode(order.body)
-                self._reading = self._home.open(dict(order.target.options)["factory"], payload)
+                self._reading = self._home.open(self._factory, payload)
                 del order, payload
             return END if self._cancelled else self._reading.read()
         finally:
@@ -150,7 +152,8 @@ class StreamRun:
         except Exception as trouble:  # noqa: BLE001 - the error's own properties may raise
             failure = unclear_failure(error, trouble)
         if failure.kind is FailureKind.INTERNAL:
-            logger.error("attempt %d: its custom stream failed", self.token, exc_info=error)
+            names = (self.turn, self.token, self._factory, places_of(error))
+            logger.error("turn %d, token %d: the stream of %s failed by\n%s", *names)
         return AttemptFailed(failure)
 
     def _take(self, message: AttemptMessage) -> None:
