@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wire.conftest import Worker
 from tests.wire.test_transport import at
 from tidegate.lab import Answer, Lab, chat, gate
 from tidegate.protocol.attempts import Ended, Target
@@ -78,13 +79,13 @@ class TestConnection:
 
     @pytest.mark.parametrize("named", ["verify", "SSL_CERT_FILE"])
     def test_certificate_file_is_read_anew_once_it_has_changed(
-        self, worker, target_of, tmp_path, monkeypatch, named
+        self, target_of, tmp_path, monkeypatch, named
     ):
         file = tmp_path / "ca.pem"
-        with Lab(tls=True) as lab:
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        with Lab(tls=True) as lab, Worker() as worker:
             lab.add(*[chat.answer("a") for _ in range(3)])
             target = target_of(lab, verify=str(file) if named == "verify" else True)
-            monkeypatch.setenv("SSL_CERT_FILE", str(file))
             file.write_text(NOBODYS)
             assert worker.failure(target).reason == "tls"
 
@@ -98,7 +99,7 @@ class TestConnection:
             file.write_text(NOBODYS)
             assert worker.failure(target).reason == "tls"
             eventually(lambda: lab.open_connections_count == 0)
-        assert len(worker.providers._clients._senders) == 1
+            assert len(worker.providers._clients._senders) == 1
 
     @pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/v1", "nonsense"])
     def test_address_that_is_none(self, worker, url):

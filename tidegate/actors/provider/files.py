@@ -8,7 +8,8 @@ Path: ``provider/network.py`` and ``provider/transport.py`` -> this
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from tidegate.protocol.attempts import Target
@@ -26,26 +27,35 @@ _OF_AWS = {
 """Variables of AWS that name a file, and which it is without them."""
 
 
-def stamps_for(target: Target) -> Stamps:
-    """Return how the files of a target's client look; most have none."""
-    paths: list[str] = []
-    if not target.base_url.startswith("http:"):
-        paths += certificates_of(target.verify)
+def files_of(target: Target, authorities: Sequence[str]) -> Sequence[str]:
+    """Return the files that a target's client is made of; most have none.
+
+    Args:
+        target: whose client it is.
+        authorities: what the environment names, see ``authorities_of_environment``.
+    """
     if target.wire == "converse":
-        paths += _files_of_aws(dict(target.options))
-    return stamps_of(paths)
+        return (*certificates_of(target.verify, authorities), *_files_of_aws(target.options))
+    if target.base_url.startswith("http:"):
+        return ()
+    return certificates_of(target.verify, authorities)
 
 
-def certificates_of(verify: bool | str) -> list[str]:
-    """Return the files and folders of authorities that somebody has named."""
+def certificates_of(verify: bool | str, authorities: Sequence[str]) -> Sequence[str]:
+    """Return the files and folders of certificates that somebody has named."""
     if isinstance(verify, str):
-        return [verify]
-    return [path for name in _AUTHORITIES if verify and (path := os.environ.get(name))]
+        return (verify,)
+    return authorities if verify else ()
 
 
-def stamps_of(paths: Iterable[str]) -> Stamps:
+def authorities_of_environment() -> tuple[str, ...]:
+    """Return the files and folders that the environment has for the system's authorities."""
+    return tuple(path for name in _AUTHORITIES if (path := os.environ.get(name)))
+
+
+def stamps_of(paths: Sequence[str]) -> Stamps:
     """Return how files look at this moment."""
-    return tuple(map(_stamp_of, paths))
+    return tuple(map(_stamp_of, paths)) if paths else ()
 
 
 def _stamp_of(path: str) -> tuple[int, int, int] | None:
@@ -56,8 +66,9 @@ def _stamp_of(path: str) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-def _files_of_aws(options: dict[str, str]) -> Iterator[str]:
-    for variable, usual in _OF_AWS.items():
-        if path := options.get(variable) or usual:
-            # As botocore reads them; a Path would refuse where nobody is at home.
-            yield os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111
+@lru_cache(maxsize=64)
+def _files_of_aws(options: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    given = dict(options)
+    named = [given.get(variable) or usual for variable, usual in _OF_AWS.items()]
+    # As botocore reads them; a Path would refuse where nobody is at home.
+    return tuple(os.path.expanduser(os.path.expandvars(path)) for path in named if path)  # noqa: PTH111

@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 import httpx2
 
 from tidegate.actors.provider.capture import CapturedConnections
-from tidegate.actors.provider.files import Stamps, certificates_of, stamps_of
+from tidegate.actors.provider.files import (
+    Stamps,
+    authorities_of_environment,
+    certificates_of,
+    stamps_of,
+)
 from tidegate.actors.provider.proxies import proxy_for
 from tidegate.protocol.attempts import Target
 
@@ -128,7 +133,8 @@ def tls_context(verify: bool | str = True) -> ssl.SSLContext:
     Raises:
         NoCertificates: the path leads to none, or cannot be read.
     """
-    return _tls_context(verify, stamps_of(certificates_of(verify)))
+    files = certificates_of(verify, authorities_of_environment())
+    return _tls_context(verify, stamps_of(files))
 
 
 @lru_cache(maxsize=CONTEXTS_MAX)

@@ -16,7 +16,12 @@ import msgspec
 from tidegate.actors.provider.capture import recording_of_task
 from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.dialects.dialect import DIALECTS
-from tidegate.actors.provider.files import Stamps, stamps_for
+from tidegate.actors.provider.files import (
+    Stamps,
+    authorities_of_environment,
+    files_of,
+    stamps_of,
+)
 from tidegate.actors.provider.recording import Recording
 from tidegate.actors.provider.senders import SLOW, MakeSender, Sender, Senders
 from tidegate.actors.provider.turnstile import Turnstile
@@ -68,6 +73,7 @@ class Clients:
     def __init__(self, limit: int = CLIENTS_MAX) -> None:
         self.kinds = Senders()
         self._limit = limit
+        self._authorities = authorities_of_environment()  # as it was when the worker began
         self._senders: OrderedDict[_Key, Sender] = OrderedDict()
         self._outdated: set[_Key] = set()
         self._users: Counter[_Key] = Counter()
@@ -80,8 +86,10 @@ class Clients:
         """Say whether a request can leave at once, and nobody has to wait for a client."""
         if self.kinds.find(target.wire) is None:
             return False
-        sender = self._senders.get(_key_of(target))
-        return target.wire not in SLOW or (sender is not None and sender.made)
+        if target.wire not in SLOW:
+            return True
+        sender = self._senders.get(self._key_of(target))
+        return sender is not None and sender.made
 
     async def prepare(self, target: Target) -> None:
         """Wait until the SDK is imported and, where that takes long, a client is made.
@@ -94,7 +102,7 @@ class Clients:
         make = await self.kinds.load(target.wire)
         if target.wire not in SLOW:
             return
-        key = _key_of(target)
+        key = self._key_of(target)
         sender = self._sender_for(key, make)
         self._users[key] += 1
         try:
@@ -142,7 +150,7 @@ class Clients:
     async def _open(self, order: Order) -> Exchange | Rejected:
         make = await self.kinds.load(order.target.wire)
         await self._turnstile.pass_through()
-        key = _key_of(order.target)
+        key = self._key_of(order.target)
         sender = self._sender_for(key, make)
         self._users[key] += 1
         try:
@@ -156,6 +164,10 @@ class Clients:
             raise
         self._exchanges[opened] = key
         return opened
+
+    def _key_of(self, target: Target) -> _Key:
+        files = stamps_of(files_of(target, self._authorities))
+        return _Key(msgspec.structs.replace(target, headers=(), query=()), files)
 
     def _sender_for(self, key: _Key, make: MakeSender) -> Sender:
         sender = self._senders.get(key)
@@ -183,10 +195,6 @@ class Clients:
                 closing = asyncio.create_task(self._senders.pop(key).close())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
-
-
-def _key_of(target: Target) -> _Key:
-    return _Key(msgspec.structs.replace(target, headers=(), query=()), stamps_for(target))
 
 
 def _rejected_from(wire: str, response: httpx2.Response) -> Rejected:
