@@ -184,6 +184,30 @@ def session_of_role(key="ASIAROLE"):
     return Answer.whole(document.encode(), "text/xml")
 
 
+def metadata_that_comes_up():
+    """Return a machine's own service for keys, which knows of none when it is asked first."""
+    ends = datetime.now(UTC) + timedelta(hours=1)
+    keys = {
+        "Code": "Success",
+        "Type": "AWS-HMAC",
+        "AccessKeyId": "ASIAMACHINE",
+        "SecretAccessKey": "machine-secret",
+        "Token": "machine-token",
+        "LastUpdated": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "Expiration": f"{ends:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    roles = iter([Answer.whole(b"", "text/plain", 404)])
+
+    def answer(request):
+        if request.path == "/latest/api/token":
+            return Answer.whole(b"a-token", "text/plain")
+        if request.path.endswith("/security-credentials/"):
+            return next(roles, Answer.whole(b"reader", "text/plain"))
+        return Answer.json(keys)
+
+    return answer
+
+
 class TestProfilesAndRoles:
     def test_profile_signs_and_gives_the_region(self, runtime, lab, environment, monkeypatch):
         (environment / "config").write_text(PROFILES)
@@ -265,6 +289,21 @@ class TestProfilesAndRoles:
         assert signer(lab)[0] == "ASIAROLE"
         assert lab.requests[0].headers["x-amz-security-token"] == "role-token"
         assert len(set(signature_of(lab.requests[1], "role-secret"))) == 1
+
+    def test_keys_of_the_machine_are_asked_for_again_by_the_next_turn(
+        self, runtime, lab, monkeypatch
+    ):
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+        monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+        with Lab(route=metadata_that_comes_up()) as machine:
+            monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", machine.base)
+            with pytest.raises(tg.AuthRejected, match="no AWS credentials"):
+                ask(runtime, lab)
+            assert lab.requests == []
+            ask(runtime, lab)
+
+        assert signer(lab)[0] == "ASIAMACHINE"
 
     def test_role_that_may_not_be_assumed_is_told_and_asked_for_anew_by_the_next_turn(
         self, runtime, lab, monkeypatch

@@ -87,7 +87,11 @@ class BedrockSender:
         loop = asyncio.get_running_loop()
         if not _authorization(order.target) and _is_stale(made.credentials):
             await loop.run_in_executor(_fetchers, made.credentials.get_frozen_credentials)
-        signed = await loop.run_in_executor(_signers, _sign, made.client, order)
+        try:
+            signed = await loop.run_in_executor(_signers, _sign, made.client, order)
+        except NoCredentials:
+            self._making = None  # whoever comes next looks for them again
+            raise
         http = self._http = self._http or client_over(connections_for(made.target), made.target)
         request = http.build_request(
             "POST",
