@@ -336,6 +336,15 @@ def test_each_kind_of_failure_is_explained_with_its_error():
     assert rows == [(kind.value, type(error).__name__) for kind, error in errors.items()]
 
 
+def test_make_run_installs_what_the_readme_installs_by_hand():
+    extras = re.findall(r"pip install '(?:\.|tidegate)\[(.*?)\]'", (ROOT / "README.md").read_text())
+    command = ["make", "--dry-run", "--always-make", "run"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert extras == ["local,daemon"] * 2
+    assert f"install --editable '.[{extras[0]}]'\n" in made
+
+
 @pytest.mark.parametrize("page", ["observers.md", "capture.md"])
 def test_the_example_of_a_page_runs(page, against, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
