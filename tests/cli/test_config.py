@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 
 import pytest
@@ -66,6 +67,17 @@ def test_what_is_wrong_is_data_too(check):
             "tidegate.toml:1: the top of the file has no key 'drain': did you mean 'drain_s'?"
         ]
     }
+
+
+def test_variables_of_policies_are_checked_and_slips_in_their_names_noted(check):
+    status, output, errors = check("", TIDEGATE_RETRIES="many")
+    assert (status, output) == (2, "")
+    assert errors.startswith("tidegate: TIDEGATE_RETRIES='many': give a whole number of at least 0")
+
+    status, output, errors = check("", TIDEGATE_STALE_GIVEUP="9", TIDEGATE_RETRYS="1")
+    assert (status, errors) == (0, "")
+    assert re.search(r"policy\.stale_giveup +9 +TIDEGATE_STALE_GIVEUP ", output)
+    assert "! TIDEGATE_RETRYS is set and nobody reads it: did you mean TIDEGATE_RETRIES?" in output
 
 
 def test_another_file_can_be_named(check, tmp_path):

@@ -33,6 +33,25 @@ def test_setting_that_no_turn_can_start_with_is_grave(tidegate):
     assert "Traceback" not in errors
 
 
+def test_variable_that_the_configuration_names_is_no_slip(tidegate, tmp_path):
+    (tmp_path / "tidegate.toml").write_text('keys = ["env:TIDEGATE_KEYZ"]')
+    environment = {**os.environ, "TIDEGATE_KEYZ": "any-key", "TIDEGATE_LISTN": "127.0.0.1:1"}
+    output = tidegate("doctor", cwd=tmp_path, env=environment)[1]
+    said = " ".join(output.split())
+
+    assert "! TIDEGATE_KEYZ" not in said
+    assert "! TIDEGATE_LISTN is set and nobody reads it: did you mean TIDEGATE_LISTEN?" in said
+
+
+def test_configuration_that_cannot_be_used_is_told_of(tidegate, tmp_path):
+    (tmp_path / "tidegate.toml").write_text("drain = 3")
+    status, output, _ = tidegate("doctor", cwd=tmp_path)
+
+    assert status == 0
+    assert "! the daemon cannot start: tidegate.toml:1: the top of the file" in output
+    assert "tidegate config check" in output
+
+
 def test_worker_that_cannot_be_started_is_grave(tidegate):
     environment = {**os.environ, "TIDEGATE_START_METHOD": "magic"}
     status, output, errors = tidegate("doctor", env=environment)

@@ -400,7 +400,7 @@ def test_variable_that_no_turn_can_start_with_is_refused(problems, variable):
 def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "platformdirs", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'tidegate\[daemon\]'"):
+    with pytest.raises(ConfigurationError, match=r"^the daemon needs .* 'tidegate\[daemon\]'"):
         load(cwd=tmp_path, environ={})
 
 

@@ -118,6 +118,8 @@ def _found(
 ) -> tuple[Path | None, str]:
     try:
         return _find(path, Path.cwd() if cwd is None else cwd, user_folder)
+    except ConfigurationError:
+        raise  # without the extra it is not the file that is wrong
     except (OSError, RuntimeError, ValueError) as error:  # no folder, no right to it, no such user
         raise _unreadable(str(path or FILE_NAME), error) from error
 
