@@ -82,6 +82,7 @@ def test_key_is_given_by_reference(tidegate, serve, lab):
         (["--url", "nowhere"], "--url: 'nowhere'"),
         (["--url", "http://[::1"], "--url: 'http://[::1'"),
         (["--url", "http://host:99999"], "--url: 'http://host:99999'"),
+        (["--url", "http://me:sk-123@host:x"], "--url: 'host:x'"),
         (["--url", "http://127.0.0.1:1", "--key", "sk-123"], "env:NAME"),
         (["--url", "http://127.0.0.1:1", "--key", "env:NO_SUCH_KEY"], "NO_SUCH_KEY"),
     ],
@@ -135,10 +136,12 @@ def test_configuration_that_names_no_address_is_said(tidegate, tmp_path, listen)
     assert "--url" in errors
 
 
-def test_nobody_there_is_said_with_the_way_out(tidegate):
-    status, output, errors = tidegate("ps", "--url", "http://127.0.0.1:1", env=ENVIRON)
+@pytest.mark.parametrize("user", ["", "me:sk-123@"])
+def test_nobody_there_is_said_with_the_way_out(tidegate, user):
+    status, output, errors = tidegate("ps", "--url", f"http://{user}127.0.0.1:1", env=ENVIRON)
 
     assert (status, output) == (1, "")
+    assert "no daemon answers at http://127.0.0.1:1: " in errors
     assert "tidegate serve" in errors
 
 

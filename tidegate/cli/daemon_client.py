@@ -21,7 +21,7 @@ from tidegate.cli.usage import UsageError
 from tidegate.daemon.config.kinds import split_listen
 from tidegate.daemon.config.load import InvalidConfig, load
 from tidegate.errors import ConfigurationError, TidegateError
-from tidegate.protocol.addresses import check_address
+from tidegate.protocol.addresses import check_address, shown
 from tidegate.protocol.events import TERMINAL, AnyEvent
 from tidegate.protocol.secrets import MissingKey, Secret
 from tidegate.wire.sse import SseDecoder
@@ -64,7 +64,7 @@ class Address(msgspec.Struct, frozen=True):
     key: str = ""
 
     def __repr__(self) -> str:
-        return f"<Address {self.url}>"
+        return f"<Address {shown(self.url)}>"
 
 
 def address_from(url: str | None, key: str | None) -> Address:
@@ -82,6 +82,7 @@ def address_from(url: str | None, key: str | None) -> Address:
     try:
         check_address("--url", given)
     except ConfigurationError as error:
+        given = given.rpartition("@")[2]
         words = f"--url: {given!r:.200} is none: give one such as http://127.0.0.1:8765"
         raise UsageError(words) from error
     return Address(given.rstrip("/"), _key(key))
@@ -221,7 +222,7 @@ class DaemonClient:
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        url = self.address.url
+        url = shown(self.address.url)
         try:
             yield
         except httpx.ConnectError as error:
@@ -242,7 +243,7 @@ def _refusal(response: httpx.Response, turn: str = "") -> DaemonError:
     except (msgspec.DecodeError, LookupError, TypeError):
         body, said = {}, f"HTTP {response.status_code}, and no word of a tidegate daemon"
     said = " ".join(str(said).split())
-    address = str(response.url.copy_with(path="/", query=None)).rstrip("/")
+    address = shown(str(response.url.copy_with(path="/")))
     words = f"the daemon at {address} says: {said}"
     if response.status_code == 404 and turn:
         words += f": {turn!r:.100}; `tidegate ps --all` lists those there are"
