@@ -20,7 +20,7 @@ def test_turns_that_run_and_wait_are_listed(tidegate, serve, lab):
 
     head, first, second = output.splitlines()
     assert (status, errors) == (0, "")
-    names = ["TURN", "STATE", "ENDPOINT", "MODEL", "ATTEMPT", "AGE", "CHARACTERS", "HOW IT STANDS"]
+    names = ["TURN", "STATE", "ENDPOINT", "MODEL", "ATTEMPT", "AGE", "CHARS", "HOW IT STANDS"]
     assert re.split(r" {2,}", head.strip()) == names
     assert re.fullmatch(rf"{running} +running +main +test-model +1 +[\d.]+ s +5 +\S.*", first)
     assert re.fullmatch(rf"{queued} +queued +main +an\ufffd\[2Jother +0 .* 0 +place 1 *", second)

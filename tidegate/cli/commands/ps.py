@@ -20,8 +20,8 @@ FILE_COLUMNS = 200
 """How wide a line may be that goes into a file or to a program."""
 
 OPEN = ("running", "queued")
-COLUMNS = ("turn", "state", "endpoint", "model", "attempt", "age", "characters", "how it stands")
-_RIGHT = ("attempt", "characters")
+COLUMNS = ("turn", "state", "endpoint", "model", "attempt", "age", "chars", "how it stands")
+_RIGHT = ("attempt", "chars")
 
 
 def ps(
