@@ -51,7 +51,8 @@ def _has_rest(connection: aiohttp.connector.Connection) -> bool:
     protocol: Any = connection.protocol
     if protocol is None:
         return True  # it is closed
-    parser = protocol._parser  # noqa: SLF001 - nothing else knows of half a head
+    # Nothing else knows of half a head. An aiohttp that keeps it elsewhere must go on to work.
+    parser = getattr(protocol, "_parser", None)
     if parser is None:
         return False  # it is new
     # An answer that nobody asked for, a part of one, and what the loop has not read yet.
