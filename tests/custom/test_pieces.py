@@ -126,6 +126,7 @@ def test_partial_text_that_was_seen_is_a_partial_answer(runtime, ask, how):
         answer = turn.result()
 
     assert (answer.text, answer.partial, answer.failure.kind) == ("half", True, "truncated")
+    assert answer.failure.detail == "the connection ended in the middle of the answer"
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,9 @@ def test_nobody_who_listens_is_a_lost_connection(runtime, ask, how):
         runtime.run(ask(how, url=url))
 
     assert (raised.value.failure.reason, raised.value.failure.retryable) == ("connect", True)
+    # An asynchronous client tries all addresses, and says of none why.
+    why = "" if how == "asynchronous" else ": Connection refused"
+    assert raised.value.failure.detail == f"no connection to 127.0.0.1:{lab.port}{why}"
 
 
 def test_what_the_stream_s_own_code_raises_is_named(runtime, ask, notes):

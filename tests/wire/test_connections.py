@@ -33,18 +33,19 @@ class TestConnection:
 
         assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "dns")
         assert failure.retryable
-        assert "name.invalid" in failure.detail
+        assert failure.detail.startswith("no address for name.invalid: ")
 
     def test_refused(self, worker, dead_port):
         failure = worker.failure(at(dead_port))
 
         assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "connect")
-        assert str(dead_port) in failure.detail
+        assert failure.detail == f"no connection to 127.0.0.1:{dead_port}: Connection refused"
 
     def test_nobody_takes_the_connection(self, worker, deaf_port):
         failure = worker.failure(at(deaf_port), connect_timeout_s=0.05)
 
         assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "connect")
+        assert failure.detail == f"no connection to 127.0.0.1:{deaf_port} in the time for it"
 
     def test_handshake_hangs(self, worker, mute_port):
         failure = worker.failure(at(mute_port[0], "https"), connect_timeout_s=0.05)
@@ -57,12 +58,16 @@ class TestConnection:
 
         assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "tls")
         assert not failure.retryable
+        words = f"the certificate of 127.0.0.1:{lab.port} cannot be trusted: "
+        assert failure.detail.startswith(words)
         assert lab.requests == []
 
     def test_tls_to_a_plain_server(self, worker, lab):
         failure = worker.failure(at(lab.port, "https"))
 
         assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "tls")
+        assert failure.detail.startswith(f"no TLS with 127.0.0.1:{lab.port}: ")
+        assert "_ssl.c" not in failure.detail
 
     @pytest.mark.parametrize("verify", ["ca", False])
     def test_certificate_can_be_trusted_or_not_looked_at(self, worker, target_of, verify):
@@ -110,7 +115,11 @@ class TestConnection:
     def test_proxy_that_refuses(self, worker, dead_port):
         target = Target("chat", base_url="http://far/", proxy=f"http://127.0.0.1:{dead_port}")
 
-        assert worker.failure(target).reason == "proxy"
+        failure = worker.failure(target)
+        assert failure.reason == "proxy"
+        assert failure.detail == (
+            f"no connection to the proxy 127.0.0.1:{dead_port}: Connection refused"
+        )
 
     def test_proxy_that_is_no_tunnel(self, worker, lab):
         target = Target("chat", base_url="https://far.invalid/", proxy=lab.base)
@@ -128,6 +137,8 @@ class TestConnection:
 
             failure = worker.end_of(token).failure
         assert (failure.kind, failure.reason) == (FailureKind.CONNECTION_LOST, "protocol")
+        assert failure.detail.startswith("the answer is no HTTP: ")
+        assert "\n" not in failure.detail
 
 
 class TestClients:

@@ -293,7 +293,10 @@ class TestExceptions:
 
         failure = failure_from(wrapped)
 
-        assert (failure.reason, failure.detail) == ("reset", "the peer hung up")
+        assert (failure.reason, failure.detail) == (
+            "reset",
+            "the connection was lost: the peer hung up",
+        )
 
     def test_circle_of_causes_ends(self):
         one, other = ValueError(), ValueError()

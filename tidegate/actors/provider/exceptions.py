@@ -10,7 +10,7 @@ Path: ``provider/transport.py`` -> this -> ``provider/machine.py``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from tidegate.actors.causes import chain_of
+from tidegate.actors.provider.wording import worded
 from tidegate.protocol.attempts import Target
 from tidegate.protocol.failures import DETAIL_CHARS_MAX, Failure, FailureKind
 
@@ -212,20 +213,28 @@ def failure_from(error: BaseException) -> Failure:
         # The proxy has answered: whoever it does not know, or will not let out, stays where he is.
         kind = FailureKind.AUTH if refused == _WHO_ARE_YOU else kind
         retryable = retryable and not 400 <= refused < 500
-    # What the SDK makes of a lost connection says no more than that; its cause says more.
-    telling = [each for each in chain if not type(each).__module__.startswith(_SDKS)]
-    # What cannot be parsed has a status of aiohttp's own making, which no provider has sent.
-    unparsed = [
-        str(getattr(each, "message", "")) for each in chain if _UNPARSED in names_of([each])
-    ]
-    texts = (*unparsed, *map(str, (*telling, *chain)))
     return Failure(
         kind=kind,
         reason=reason,
         retryable=retryable,
-        detail=next(filter(None, texts), ""),
-        cause=type((*telling, error)[0]).__name__,
+        detail=worded(reason, said_in(chain), chain),
+        cause=type((*_telling(chain), error)[0]).__name__,
     )
+
+
+def said_in(chain: Sequence[BaseException]) -> str:
+    """Return the text of whoever says most in a chain of causes."""
+    # What cannot be parsed has a status of aiohttp's own making, which no provider has sent.
+    unparsed = [
+        str(getattr(each, "message", "")) for each in chain if _UNPARSED in names_of([each])
+    ]
+    texts = (*unparsed, *map(str, (*_telling(chain), *chain)))
+    return next(filter(None, texts), "")
+
+
+def _telling(chain: Iterable[BaseException]) -> list[BaseException]:
+    """Leave out what an SDK makes of a lost connection: it says no more than that."""
+    return [each for each in chain if not type(each).__module__.startswith(_SDKS)]
 
 
 def _status_of(chain: Iterable[BaseException]) -> int | None:

@@ -14,7 +14,7 @@ import msgspec
 
 from tidegate.actors.causes import chain_of
 from tidegate.actors.provider.dialects.faults import failure_from_error_body, failure_from_frame
-from tidegate.actors.provider.exceptions import failure_from, names_of
+from tidegate.actors.provider.exceptions import failure_from, names_of, said_in
 from tidegate.protocol.failures import Failure, FailureKind
 
 
@@ -49,9 +49,9 @@ def failure_from_stream(error: BaseException) -> Failure:
             said = failure_from_frame(getattr(spoken, "body", None) or {"message": str(spoken)})
             return _with_words(said, spoken)
     elif failure.reason in _OWN_REASONS or _is_plain(chain, failure):
-        failure = Failure(kind=FailureKind.INTERNAL, detail=failure.detail, cause=failure.cause)
+        failure = Failure(kind=FailureKind.INTERNAL, cause=failure.cause)
     if failure.kind is FailureKind.INTERNAL:
-        words = f"the custom stream raised {failure.cause}: {failure.detail}".removesuffix(": ")
+        words = f"the custom stream raised {failure.cause}: {said_in(chain)}".removesuffix(": ")
         return msgspec.structs.replace(failure, detail=words)
     return failure
 

@@ -36,7 +36,7 @@ from tidegate.actors.sink.effects import (
     Write,
     WriterMessage,
 )
-from tidegate.actors.sink.silence import counted_from, stall_reason
+from tidegate.actors.sink.silence import STALLS, counted_from, stall_reason
 from tidegate.actors.sink.state import (
     AttemptAdmitted,
     AttemptFenced,
@@ -255,11 +255,12 @@ def _decide_idle(state: TurnState, message: FenceIfIdle, now_s: float) -> SinkDe
         return _not_idle(message, now_s)  # before the first event another limit counts
     if since_s > message.idle_since_s:
         return _not_idle(message, since_s)
+    reason = stall_reason(state, limit, since_s)
     failure = Failure(
         kind=FailureKind.STALLED,
-        reason=stall_reason(state, limit, since_s),
+        reason=reason,
         retryable=True,
-        detail=f"nothing that counts for {now_s - since_s:.1f} s",
+        detail=f"no progress for {now_s - since_s:.1f} s: {STALLS[reason]}",
     )
     return Decision((AttemptFenced(),), (Freeze(message.token, failure),))
 

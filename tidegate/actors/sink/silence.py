@@ -8,6 +8,14 @@ from tidegate.actors.sink.state import TurnState
 from tidegate.protocol.sink import Limit
 
 
+STALLS = {
+    "first_byte": "not a byte came of an answer",
+    "idle": "nothing came",
+    "no_progress": "what came were signs of life alone",
+}
+"""What each reason of a stall is in words."""
+
+
 def counted_from(state: TurnState, limit: Limit, idle_since_s: float) -> float | None:
     """Return the instant from which a silence counts; None if another limit counts yet.
 
