@@ -4,6 +4,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from tests.daemon.e2e.conftest import endpoint
@@ -167,6 +168,31 @@ def test_list_is_the_newest_first_and_goes_on_where_it_ended(house, make, ended,
     second = client.get("/v1/turns", params={"limit": 3, "before": first[-1]["id"]}).json()
 
     assert [each["id"] for each in [*first, *second["turns"]]] == made[::-1]
+
+
+def test_list_goes_on_behind_a_turn_that_waits(serve):
+    """It is not in the journal yet, where nothing is written without need."""
+    with Lab([Answer([gate("never")])]) as lab:
+        daemon = serve(endpoint(lab), top="max_running = 1")
+        with daemon.client() as client, ThreadPoolExecutor(3) as pool:
+
+            def listed(**query):
+                turns = client.get("/v1/turns", params=query).json()["turns"]
+                return [each["id"] for each in turns]
+
+            for count in range(1, 4):
+                pool.submit(httpx.post, f"{daemon.url}/v1/chat/completions", json=PROMPT)
+                eventually(lambda count=count: len(listed()) == count)
+            newest, middle, oldest = listed()
+
+            assert listed(limit=1) == [newest]
+            assert listed(limit=1, before=newest) == [middle]
+            assert listed(limit=2, before=newest) == [middle, oldest]
+            assert listed(before=middle) == [oldest]
+            assert listed(before=oldest) == []
+            assert listed(before=newest, state="running") == [oldest]
+            for turn in (newest, middle, oldest):
+                client.post(f"/v1/turns/{turn}/interrupt").raise_for_status()
 
 
 def test_list_of_one_state(house, held, make, ended, client):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any, cast, get_args
 
 import msgspec
@@ -74,13 +75,16 @@ class TurnRoutes:
         limit = number(query.get("limit"), "limit", LIST_DEFAULT, least=1, most=LIST_MAX)
         before, state = query.get("before"), _state(query.get("state"))
         # What is in memory counts as it is now, whatever ends while the journal is read.
+        journal = self._service.journal
         hosted = [each for each in self._service.registry.hosted.values() if seen_by(each, owner)]
+        if any(each.id == before for each in hosted) and not await in_thread(journal.turn, before):
+            # Nothing newer is in the journal yet: older are all of it, and who was taken on before.
+            hosted = list(takewhile(lambda each: each.id != before, hosted))
+            before = None
         live = {each.id: live_summary(each) for each in hosted}
         states: dict[str, TurnState] = {each.id: each.record.state for each in hosted}
         stored: list[TurnRecord] = await in_thread(
-            lambda: self._service.journal.turns(
-                owner=owner, limit=limit, before=before, state=state, live=states
-            )
+            lambda: journal.turns(owner=owner, limit=limit, before=before, state=state, live=states)
         )
         if before is not None and not stored:
             await self._check_known(before, owner)
