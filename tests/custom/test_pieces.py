@@ -138,7 +138,10 @@ def test_status_is_the_error_that_it_is_on_other_wires(runtime, ask, how, status
     with Lab([refusal]) as lab, pytest.raises(error) as raised:
         runtime.run(ask(how, url=f"{lab.url}/chat/completions"))
 
-    assert (raised.value.failure.status, raised.value.failure.cause) == (status, "HTTPStatusError")
+    failure = raised.value.failure
+    assert (failure.status, failure.cause) == (status, "HTTPStatusError")
+    assert failure.detail.endswith(f"' for url '{lab.url}/chat/completions'")
+    assert "\n" not in failure.detail
 
 
 def test_nobody_who_listens_is_a_lost_connection(runtime, ask, how):

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from tidegate.actors.causes import chain_of
-from tidegate.actors.provider.wording import worded
+from tidegate.actors.provider.wording import worded, words_of
 from tidegate.protocol.attempts import Target
 from tidegate.protocol.failures import DETAIL_CHARS_MAX, Failure, FailureKind
 
@@ -228,7 +228,7 @@ def said_in(chain: Sequence[BaseException]) -> str:
     unparsed = [
         str(getattr(each, "message", "")) for each in chain if _UNPARSED in names_of([each])
     ]
-    texts = (*unparsed, *map(str, (*_telling(chain), *chain)))
+    texts = (*unparsed, *map(words_of, (*_telling(chain), *chain)))
     return next(filter(None, texts), "")
 
 

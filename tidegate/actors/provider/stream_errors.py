@@ -15,6 +15,7 @@ import msgspec
 from tidegate.actors.causes import chain_of
 from tidegate.actors.provider.dialects.faults import failure_from_error_body, failure_from_frame
 from tidegate.actors.provider.exceptions import failure_from, names_of, said_in
+from tidegate.actors.provider.wording import words_of
 from tidegate.protocol.failures import Failure, FailureKind
 
 
@@ -88,9 +89,9 @@ def _failure_of_status(status: int, error: BaseException) -> Failure:
         headers = getattr(response, "headers", None) or getattr(error, "headers", None)
     texts = {str(name): str(value) for name, value in _mapping(headers).items()}
     try:
-        return failure_from_error_body(status, said or str(error), texts, now_s=time.time())
+        return failure_from_error_body(status, said or words_of(error), texts, now_s=time.time())
     except TypeError:  # a body of a kind that JSON does not have
-        return failure_from_error_body(status, str(error), texts, now_s=time.time())
+        return failure_from_error_body(status, words_of(error), texts, now_s=time.time())
 
 
 def _text_of(response: Any) -> str:
@@ -101,7 +102,7 @@ def _text_of(response: Any) -> str:
 
 
 def _with_words(failure: Failure, error: BaseException) -> Failure:
-    detail = failure.detail or str(error)
+    detail = failure.detail or words_of(error)
     return msgspec.structs.replace(failure, detail=detail, cause=type(error).__name__)
 
 

@@ -41,7 +41,15 @@ _TUNNEL = re.compile(r"Tunnel connection failed: ([^'\"]+)")
 _ERRNO = re.compile(r"Error\((\d+), ")
 _URL = re.compile(r"\bhttps?://\S+")
 _NO_HTTP = {"HttpProcessingError", "ClientResponseError", "RemoteProtocolError", "BadStatusLine"}
+_LINK = re.compile(r"\s*For more information check: https://\S+$")
 _CONNECT_TIMEOUTS = {"ConnectionTimeoutError", "ConnectTimeout", "ConnectTimeoutError"}
+
+
+def words_of(error: BaseException) -> str:
+    """Return what an exception says, without the link that httpx has for browsers."""
+    said = str(error)
+    plain = _LINK.sub("", said)
+    return said if plain == said else "; ".join(plain.splitlines())
 
 
 def worded(reason: str, said: str, chain: _Chain) -> str:

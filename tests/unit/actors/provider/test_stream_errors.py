@@ -101,6 +101,21 @@ def test_body_that_was_never_read_is_no_trouble():
     assert (failure.kind, failure.status, failure.detail) == (Kind.SERVER_ERROR, 500, "no")
 
 
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_link_for_browsers_is_left_out(library):
+    request = library.Request("POST", "http://x")
+    with pytest.raises(library.HTTPStatusError) as redirected:
+        library.Response(302, headers={"location": "/y"}, request=request).raise_for_status()
+    with pytest.raises(library.HTTPStatusError) as limited:
+        library.Response(429, request=request).raise_for_status()
+
+    said = "the custom stream raised HTTPStatusError: Redirect response '302 Found' for url"
+    assert failure_from_stream(redirected.value).detail.startswith(said)
+    assert failure_from_stream(redirected.value).detail.endswith("; Redirect location: '/y'")
+    said = "Client error '429 Too Many Requests' for url 'http://x'"
+    assert failure_from_stream(limited.value).detail == said
+
+
 def test_botocore_says_it_in_a_dict():
     said = {
         "Error": {"Code": "ThrottlingException", "Message": "slower"},
