@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from tidegate.actors.causes import places_of
+from tidegate.actors.causes import log_fault
 from tidegate.actors.sink.watch import Piece, Response
 from tidegate.errors import ConfigurationError
 from tidegate.protocol.answers import AttemptReport, Usage
@@ -178,8 +178,8 @@ class _Follower:
         except BaseException as error:  # noqa: BLE001 - a user's code: it is nobody's end
             self.errors += 1
             if self.errors == 1:
-                names = (self._thread.name, places_of(error))  # its words may be an answer's
-                _log.error("%s failed; further errors are counted only:\n%s", *names)
+                what = f"{self._thread.name} failed; further errors are counted only"
+                log_fault(_log, what, error)
 
     def _pass_on(self, turn_id: str, attempt: int, pieces: Sequence[Piece]) -> None:
         for piece in pieces:

@@ -33,7 +33,7 @@ def test_stream_that_raises_is_named_without_its_words(ask_at, placement, logged
         with pytest.raises(tg.InternalError, match=f"raised ValueError: {SAID}") as raised:
             runtime.run(ask_at(placement, how, *PIECES))
         token = raised.value.answer.attempts[0].token
-        named = f"token {token}: the stream of lab_streams:Streams failed by\nValueError at\n"
+        named = f"token {token}: the stream of lab_streams:Streams failed:\nValueError at\n"
         eventually(lambda: named in logged())
 
     assert "in fail" in logged()
@@ -44,7 +44,7 @@ def test_stream_that_raises_is_named_without_its_words(ask_at, placement, logged
 def test_close_that_raises_is_named_without_its_words(ask_at, placement, logged, how):
     with tg.Runtime(workers=1) as runtime:
         assert runtime.run(ask_at(placement, how)).finish == "stop"
-        named = "the close of a stream of lab_streams:Streams failed by\nRuntimeError at\n"
+        named = "the close of a stream of lab_streams:Streams failed:\nRuntimeError at\n"
         eventually(lambda: named in logged())
 
     assert "close went wrong" not in logged()
@@ -55,7 +55,7 @@ def test_factory_whose_close_raises_is_named_without_its_words(ask_at, placement
     with tg.Runtime(workers=1) as runtime:
         runtime.run(request)
 
-    eventually(lambda: "the close of lab_streams:NeverCloses failed by" in logged())
+    eventually(lambda: "the close of lab_streams:NeverCloses failed:" in logged())
     assert "close went wrong" not in logged()
 
 

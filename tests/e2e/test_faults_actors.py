@@ -10,6 +10,7 @@ import pytest
 import tidegate as tg
 from tidegate.protocol.attempts import Deltas
 from tidegate.protocol.base import Seq
+from tidegate.protocol.deltas import Text
 from tidegate.testing import Answer, End, Lab, chat, gate
 from tidegate.testing.eventually import eventually
 from tidegate.testing.reading import Reading
@@ -17,19 +18,20 @@ from tidegate.testing.reading import Reading
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
+SAID = "what the model said"
 ENDLESS = Answer([chat.text("on and on"), End.HOLD], repeat=True)
 
 
 def break_the_sink(runtime, turn):
     """Send a delta of the current attempt that is none, which the assembly cannot take."""
     token = runtime._supervisor.supervision.turns[turn.number].token
-    runtime._to_sink(Deltas(turn.number, token, Seq(1), (object(),)))
+    runtime._to_sink(Deltas(turn.number, token, Seq(1), (Text(SAID), object())))
 
 
 def break_the_supervisor(runtime, turn):
     """Send a message about the turn that is none of the supervisor's."""
     token = runtime._supervisor.supervision.turns[turn.number].token
-    runtime._to_supervisor(Deltas(turn.number, token, Seq(1), ()))
+    runtime._to_supervisor(Deltas(turn.number, token, Seq(1), (Text(SAID),)))
 
 
 @pytest.mark.parametrize("damage", [break_the_sink, break_the_supervisor])
@@ -51,7 +53,10 @@ def test_fault_in_a_machine_ends_its_own_turn(ask, caplog, damage):
         assert lab.wait_closed(0).how in ("eof", "reset")
         lab.open("broken")
         assert other.result().text == "ab"
-        assert [record.exc_info is not None for record in caplog.records] == [True]
+        [record] = caplog.records
+        assert record.message.startswith(f"turn {struck.number}: ")
+        assert "Error at\n" in record.message
+        assert SAID not in caplog.text
 
 
 def stop_all(_runtime):

@@ -1,7 +1,12 @@
-"""Exceptions with their causes, and what may be said of them in a log."""
+"""Exceptions with their causes, and what may be said of them in a log.
+
+Where they were raised, but none of their words: these may be a prompt's or an answer's, and of a
+defect they often are the message that could not be handled.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from traceback import format_tb
 
@@ -19,12 +24,14 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def places_of(error: BaseException) -> str:
-    """Return where an exception and its causes were raised, the first of them first.
-
-    Without their words, which may be a prompt's or an answer's.
-    """
+    """Return where an exception and its causes were raised, the first of them first."""
     chain = reversed(tuple(chain_of(error)))
     return "\n".join(
         f"{type(each).__name__} at\n{''.join(format_tb(each.__traceback__))}".rstrip()
         for each in chain
     )
+
+
+def log_fault(logger: logging.Logger, what: str, fault: BaseException) -> None:
+    """Log what ``fault`` has led to, and where it was raised."""
+    logger.error("%s:\n%s", what, places_of(fault))

@@ -13,7 +13,7 @@ from typing import Protocol, assert_never
 
 import msgspec
 
-from tidegate.actors.causes import places_of
+from tidegate.actors.causes import log_fault
 from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.dialects.body import BodyDecoder, Inflater
 from tidegate.actors.provider.dialects.dialect import DIALECTS
@@ -184,8 +184,8 @@ class ProviderActor:
         except Exception as error:  # noqa: BLE001 - the rim: it becomes the attempt's end
             failure = failure_from(error)
             if failure.kind is FailureKind.INTERNAL:
-                names = (self._state.turn, self._state.token, places_of(error))
-                logger.error("turn %d, token %d: its attempt failed by\n%s", *names)  # noqa: TRY400
+                turn, token = self._state.turn, self._state.token
+                log_fault(logger, f"turn {turn}, token {token}: its attempt failed", error)
             await self._take(AttemptFailed(failure))
         finally:
             if self._exchange is not None:

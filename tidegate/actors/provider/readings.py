@@ -17,7 +17,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from tidegate.actors.causes import places_of
+from tidegate.actors.causes import log_fault
 from tidegate.protocol.custom import Streams
 from tidegate.protocol.failures import Failure, FailureKind
 
@@ -101,7 +101,7 @@ class Home:
                         self._loop = self._loop or asyncio.new_event_loop()
                         self._loop.run_until_complete(closing)
                 except Exception as error:  # noqa: BLE001 - there is nobody left but the log
-                    _complain(factory, error)
+                    log_fault(logger, f"the close of {factory} failed", error)
             self._made.clear()
             if self._loop is not None:
                 self._loop.close()
@@ -139,7 +139,7 @@ class SyncReading:
             try:
                 self._close()
             except Exception as error:  # noqa: BLE001 - the answer is decided
-                _complain(f"a stream of {self._factory}", error)
+                log_fault(logger, f"the close of a stream of {self._factory} failed", error)
 
 
 class AsyncReading:
@@ -234,12 +234,7 @@ class AsyncReading:
             if inspect.isawaitable(closing):
                 await closing
         except Exception as error:  # noqa: BLE001 - the answer is decided
-            _complain(f"a stream of {self._factory}", error)
-
-
-def _complain(what: str, error: Exception) -> None:
-    """Tell whoever wrote it that its ``close`` has raised."""
-    logger.error("the close of %s failed by\n%s", what, places_of(error))
+            log_fault(logger, f"the close of a stream of {self._factory} failed", error)
 
 
 def _made_by(factory: str) -> Streams:

@@ -17,7 +17,7 @@ from typing import assert_never
 
 import msgspec
 
-from tidegate.actors.causes import places_of
+from tidegate.actors.causes import log_fault
 from tidegate.actors.provider.dialects.custom import CustomReader
 from tidegate.actors.provider.exceptions import scrubbed, secrets_of
 from tidegate.actors.provider.facts import (
@@ -152,8 +152,8 @@ class StreamRun:
         except Exception as trouble:  # noqa: BLE001 - the error's own properties may raise
             failure = unclear_failure(error, trouble)
         if failure.kind is FailureKind.INTERNAL:
-            names = (self.turn, self.token, self._factory, places_of(error))
-            logger.error("turn %d, token %d: the stream of %s failed by\n%s", *names)
+            what = f"turn {self.turn}, token {self.token}: the stream of {self._factory} failed"
+            log_fault(logger, what, error)
         return AttemptFailed(failure)
 
     def _take(self, message: AttemptMessage) -> None:

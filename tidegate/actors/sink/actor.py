@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, MutableMapping
 from typing import Any, ClassVar
 
+from tidegate.actors.causes import log_fault
 from tidegate.actors.mailbox import Shell
 from tidegate.actors.sink.channel import TurnChannel
 from tidegate.actors.sink.effects import CreditReviewed, Grant
@@ -148,8 +149,8 @@ class SinkActor(Shell):
             with channel.lock:
                 channel.settle_dropped()
                 writer.handle(message, now_s)
-        except Exception:  # noqa: BLE001 - R12: a fault ends its own turn
-            _log.exception("turn %d: a message could not be handled; the turn ends", turn)
+        except Exception as fault:  # noqa: BLE001 - R12: it ends its own turn
+            log_fault(_log, f"turn {turn}: a message could not be handled; the turn ends", fault)
             self._break(writer, channel, now_s)
         if type(message) is Deltas:
             self.accepted += len(message.deltas)
@@ -184,8 +185,8 @@ class SinkActor(Shell):
         try:
             with channel.lock:
                 writer.handle(Conclude(writer.turn, failure), now_s)
-        except Exception:  # noqa: BLE001 - as above
-            _log.exception("turn %d: it could not be ended in good order", writer.turn)
+        except Exception as fault:  # noqa: BLE001 - as above
+            log_fault(_log, f"turn {writer.turn}: it could not be ended in good order", fault)
         if not channel.outbox.closed:
             channel.fail(failure, now_s + self._epoch_s)
             self._report_of_turn(TurnClosed(writer.turn, "failed"))

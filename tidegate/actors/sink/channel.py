@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from tidegate.actors.causes import log_fault
 from tidegate.actors.sink.outbox import Item, Outbox, Unrecorded
 from tidegate.protocol.answers import Answer
 from tidegate.protocol.base import TurnNumber
@@ -238,11 +239,10 @@ class TurnChannel:
             if self.outbox.closed:
                 return
             answer = msgspec.structs.replace(self._look(), failure=failure)
-            number = len(answer.attempts)
             self.outbox.release(at_s)
             self.outbox.publish(
                 lambda turn_id, offset: TurnFailed(
-                    turn_id, number, offset, at_s, error=failure, answer=answer
+                    turn_id, len(answer.attempts), offset, at_s, error=failure, answer=answer
                 )
             )
             self.outbox.closed = True
@@ -251,8 +251,8 @@ class TurnChannel:
     def _look(self) -> Answer:
         try:
             return self.look()
-        except Exception:  # noqa: BLE001 - it may be what is broken, and the turn must end
-            _log.exception("turn %d: what there is of its answer is lost", self.turn)
+        except Exception as fault:  # noqa: BLE001 - it may be what is broken, and the turn must end
+            log_fault(_log, f"turn {self.turn}: what there is of its answer is lost", fault)
             return Answer()
 
     def _terminal(self) -> Terminal | None:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from tidegate.actors.causes import log_fault
 from tidegate.actors.sink.attempts import AttemptRecord
 from tidegate.actors.sink.terminal import answer_from
 from tidegate.protocol.answers import AttemptReport, Usage
@@ -54,6 +55,6 @@ def response_of(record: AttemptRecord, wire: str) -> dict[str, Any] | None:
         return answer_from(record, (record,), (), wire=wire).native()
     except NotImplementedError:
         return None
-    except Exception:  # noqa: BLE001 - the rim: whoever looks on is not ended by it
-        _log.exception("attempt %d: its response cannot be put together", record.token)
+    except Exception as fault:  # noqa: BLE001 - the rim: whoever looks on is not ended by it
+        log_fault(_log, f"token {record.token}: its response cannot be put together", fault)
         return None

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, assert_never
 
+from tidegate.actors.causes import log_fault
 from tidegate.actors.mailbox import Shell
 from tidegate.actors.supervisor.orders import (
     AskIdle,
@@ -113,17 +114,17 @@ class SupervisorActor(Shell):
         now_s = self._clock()
         try:
             orders = self.supervision.handle(message, now_s, self._chance())
-        except Exception:
+        except Exception as fault:
             turn = getattr(message, "turn", None)
             if turn is None:
                 raise  # it is about no turn, so the runtime cannot be trusted any more
-            _log.exception("turn %d: a message could not be handled; the turn ends", turn)
+            log_fault(_log, f"turn {turn}: a message could not be handled; the turn ends", fault)
             self._to_sink(Conclude(turn, FAULT))
             return
         faults = self.supervision.faults
         while faults:
-            turn, fault = faults.pop()
-            _log.error("turn %d: it ends by a defect in its machine", turn, exc_info=fault)
+            turn, defect = faults.pop()
+            log_fault(_log, f"turn {turn}: it ends by a defect in its machine", defect)
         self._carry_out(orders, now_s)
 
     def down(self, error: BaseException | None) -> None:
