@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlsplit
@@ -175,8 +174,8 @@ def _joined(ours: str, said: str, chain: _Chain) -> str:
 def _system_s(chain: _Chain) -> str:
     """Return the operating system's reason, empty if it gave none."""
     for each in _all_of(chain):
-        if isinstance(each, socket.gaierror):
-            return each.strerror or ""
+        if isinstance(each, OSError) and type(each).__name__ == "gaierror":
+            return each.strerror or ""  # its number is none of the system's
         if isinstance(each, OSError) and not isinstance(each, ssl.SSLError) and each.errno:
             return os.strerror(each.errno)
     found = next(filter(None, map(_ERRNO.search, map(str, chain))), None)
