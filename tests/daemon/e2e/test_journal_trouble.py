@@ -160,6 +160,7 @@ def test_reader_of_what_is_kept_is_not_disturbed(serve):
                 forgotten = client.delete(f"/v1/turns/{turn_id}")
                 assert forgotten.status_code == 503
                 assert forgotten.json()["error"]["type"] == "journal_unavailable"
+                assert int(forgotten.headers["retry-after"]) >= 1
 
                 events = events_in(body_of(reader.until(b"0\r\n\r\n")))
                 assert text_of(events) == text
@@ -180,6 +181,7 @@ def test_who_forgets_a_turn_just_then_is_told_so_and_it_is_forgotten_later(serve
                 forgotten = client.delete(f"/v1/turns/{turn_id}")
                 assert forgotten.status_code == 503
                 assert forgotten.json()["error"]["type"] == "journal_unavailable"
+                assert int(forgotten.headers["retry-after"]) >= 1
                 assert client.get(f"/v1/turns/{turn_id}").status_code == 200
 
             eventually(lambda: client.get(f"/v1/turns/{turn_id}").status_code == 404)

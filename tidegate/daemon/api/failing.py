@@ -13,6 +13,7 @@ from starlette.responses import Response
 from tidegate.daemon.access.body import BodyRefused, ClientGone
 from tidegate.daemon.config.endpoints import NoEndpoint
 from tidegate.daemon.journal.model import JournalError
+from tidegate.daemon.turns.machine import JOURNAL_RETRY_S
 from tidegate.daemon.turns.refusals import Refused
 from tidegate.errors import ConfigurationError, TidegateError
 
@@ -88,4 +89,5 @@ def _response(
     status: int, kind: str, message: str, more: Mapping[str, Any] | None = None
 ) -> Response:
     body = {"error": {"type": kind, "message": message}, **(more or {})}
-    return Response(msgspec.json.encode(body), status, media_type="application/json")
+    headers = {"retry-after": str(JOURNAL_RETRY_S)} if kind == "journal_unavailable" else {}
+    return Response(msgspec.json.encode(body), status, headers, media_type="application/json")
