@@ -8,7 +8,8 @@ import zlib
 
 import pytest
 
-from tidegate.actors.provider.exceptions import failure_from, scrubbed, secrets_of
+from tidegate.actors.provider.exceptions import failure_from
+from tidegate.actors.provider.scrubbing import scrubbed, secrets_of
 from tidegate.lab import Answer, End, HttpDate, chat, gate, raw, send
 from tidegate.protocol.attempts import Ended, Target
 from tidegate.protocol.failures import Failure, FailureKind

@@ -17,7 +17,7 @@ from tidegate.actors.causes import log_fault
 from tidegate.actors.provider.connections import Exchange
 from tidegate.actors.provider.dialects.body import BodyDecoder, Inflater
 from tidegate.actors.provider.dialects.dialect import DIALECTS
-from tidegate.actors.provider.exceptions import failure_from, masked, scrubbed, secrets_of
+from tidegate.actors.provider.exceptions import failure_from
 from tidegate.actors.provider.facts import (
     AttemptEffect,
     AttemptFailed,
@@ -37,6 +37,7 @@ from tidegate.actors.provider.facts import (
     SendNow,
 )
 from tidegate.actors.provider.machine import AttemptState, decide, evolve
+from tidegate.actors.provider.scrubbing import masked, scrubbed, secrets_of
 from tidegate.actors.provider.transport import Clients, Rejected
 from tidegate.protocol.attempts import (
     CancelAttempt,

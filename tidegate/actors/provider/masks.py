@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
-from tidegate.actors.provider.exceptions import MASK, secrets_of
+from tidegate.actors.provider.scrubbing import MASK, secrets_of
 from tidegate.protocol.attempts import Target
 from tidegate.protocol.secrets import is_secret_name
 

@@ -19,7 +19,6 @@ import msgspec
 
 from tidegate.actors.causes import log_fault
 from tidegate.actors.provider.dialects.custom import CustomReader
-from tidegate.actors.provider.exceptions import scrubbed, secrets_of
 from tidegate.actors.provider.facts import (
     AttemptEffect,
     AttemptFailed,
@@ -38,6 +37,7 @@ from tidegate.actors.provider.facts import (
 )
 from tidegate.actors.provider.machine import AttemptState, decide, evolve
 from tidegate.actors.provider.readings import END, Home, Reading
+from tidegate.actors.provider.scrubbing import scrubbed, secrets_of
 from tidegate.actors.provider.stream_errors import failure_from_stream, unclear_failure
 from tidegate.protocol.attempts import Ended, FromWorker, StartAttempt
 from tidegate.protocol.failures import FailureKind

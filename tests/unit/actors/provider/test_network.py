@@ -2,8 +2,9 @@
 
 import pytest
 
-from tidegate.actors.provider.exceptions import failure_from, scrubbed
+from tidegate.actors.provider.exceptions import failure_from
 from tidegate.actors.provider.proxies import NoHttpProxy, proxy_for
+from tidegate.actors.provider.scrubbing import scrubbed
 from tidegate.protocol.failures import Failure, FailureKind
 
 
