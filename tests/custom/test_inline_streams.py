@@ -207,7 +207,7 @@ def test_stalled_stream_is_read_anew_in_the_same_thread(runtime, ask):
     with Lab([Answer([chat.text("lost"), End.HOLD]), chat.answer("found")]) as lab:
         url = f"{lab.url}/chat/completions"
         request = ask(
-            "interruptible", url=url, stale_after_s=0.3, first_event_timeout_s=30, retries=1
+            "interruptible", url=url, stale_after_s=1.0, first_event_timeout_s=30, retries=1
         )
 
         answer = runtime.run(request)

@@ -225,7 +225,7 @@ class TestFailures:
     def test_life_is_no_progress(self, runtime, ask, own):
         silent = streamed(responses.created(), responses.event("in_progress"), end=End.HOLD)
         with Lab([silent, responses.answer("Hello")]) as lab:
-            answer = runtime.run(ask(lab, options=own, stale_after_s=0.3))
+            answer = runtime.run(ask(lab, options=own, stale_after_s=1.0))
 
             assert answer.text == "Hello"
             failure = answer.attempts[0].failure
