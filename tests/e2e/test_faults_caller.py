@@ -64,16 +64,15 @@ def test_payload_that_cannot_be_encoded(runtime, ask, payload):
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"])
-def test_variable_that_cannot_be_sent_ends_its_turn_alone(runtime, ask, monkeypatch, variable):
+def test_variable_that_cannot_be_sent_is_named_at_the_start(runtime, ask, monkeypatch, variable):
     with Lab([chat.answer("a")]) as lab:
         with monkeypatch.context() as patch:
             patch.setenv(variable, "caf\udce9")  # a byte that is no UTF-8
-            turn = runtime.start(ask(lab))
-        with pytest.raises(tg.BadRequest, match="cannot be sent") as caught:
-            turn.result()
+            with pytest.raises(tg.ConfigurationError, match=variable):
+                runtime.start(ask(lab))
 
-        assert caught.value.failure.reason == "unsendable"
         assert runtime.run(ask(lab)).text == "a"
+        assert len(lab.requests) == 1
 
 
 def test_payload_over_what_a_worker_takes_ends_its_turn_alone(runtime, ask, monkeypatch):
