@@ -23,6 +23,7 @@ import httpx2
 from tidegate.actors.provider.connector import READ_BYTES, Connector, Seat, seat_of_task
 from tidegate.actors.provider.heads import Head
 from tidegate.actors.provider.sdk_response import response_from
+from tidegate.actors.provider.unread import all_of
 
 
 KEEPALIVE_S = 15.0
@@ -172,7 +173,7 @@ class Exchange:
                     self._settle(BodyEnd(error))
                 # Asked for, because to read nothing costs as much as to read a delta.
                 elif content.total_bytes > self._taken_bytes:
-                    data = content.read_nowait()
+                    data = all_of(content)
                     self._taken_bytes += len(data)
                     if not self._take(data):
                         self._settle(None)
