@@ -70,9 +70,12 @@ def house(tmp_path_factory):
     with contextlib.ExitStack() as stack:
         labs = {wire: stack.enter_context(Lab([])) for wire in ("chat", "responses", "messages")}
         house = House(tmp_path_factory.mktemp("house"), labs)
-        house.warm()
-        yield house
-        assert house.daemon.end() == 0, house.daemon.log.read_text()
+        try:
+            house.warm()
+            yield house
+        finally:
+            code = house.daemon.end()
+        assert code == 0, house.daemon.log.read_text()
 
 
 @pytest.fixture
