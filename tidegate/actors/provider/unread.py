@@ -1,8 +1,8 @@
 """What waits in a body, in one piece.
 
 aiohttp keeps each HTTP chunk by itself, and when it gives them out asks its parser after each one
-whether it can go on. Most servers send each event in a chunk of its own, so that this cost more
-than half of what is done with a delta. All but the last are taken from under it here; the last one
+whether it can go on. Most servers send each event in a chunk of its own, so that this cost a
+quarter of a worker's time for a delta. All but the last are taken from under it here; the last one
 it gives out itself, and does then what is to be done once.
 
 Path: ``provider/connections.py`` -> this

@@ -128,9 +128,8 @@ def after_failure(  # noqa: PLR0913 - the facts of one failure, each by its name
     """
     if not snapshot.taken_any and (free := _without(refused, asked)) is not None:
         return free
-    if irrevocable and snapshot.words_taken and is_transient(failure):
-        return GiveUp("words were taken that cannot be taken back")
-    if (why := _against(failure, snapshot, policy, used)) is not None:
+    why = _against(failure, snapshot, policy, used, irrevocable=irrevocable)
+    if why is not None:
         return GiveUp(why)
     notices: tuple[tuple[NoticeKind, str], ...] = ()
     if snapshot.taken_any:
@@ -155,10 +154,14 @@ def _without(refused: str, asked: Asked) -> Retry | None:
     return None
 
 
-def _against(failure: Failure, snapshot: Snapshot, policy: Resolved, used: int) -> str | None:
+def _against(
+    failure: Failure, snapshot: Snapshot, policy: Resolved, used: int, *, irrevocable: bool
+) -> str | None:
     """Say what speaks against another attempt, if anything does."""
     if not is_transient(failure):
         return f"{failure.kind.value} is not retried"
+    if irrevocable and snapshot.words_taken:
+        return "words were taken that cannot be taken back"
     # A call that was begun is lost if nobody asks again, whatever text is on the screen.
     if (
         snapshot.visible_taken
